@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
 // Users gives each workspace a user of its own, out of a range of numbers that no other
@@ -133,16 +134,5 @@ func (u *Users) write(of map[string]int) error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(u.path), ".users-")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), u.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return nil
+	return disk.Replace(u.path, text, 0o600)
 }

@@ -1,4 +1,5 @@
-// Package disk says whether a file system has room for more data.
+// Package disk says whether a file system has room for more data, and writes files that outlast a
+// loss of power.
 //
 // A part of the file system is kept free. New data is refused while less than that part is
 // free: Room. Work under way may use the kept part until three quarters of it are used:

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
@@ -118,17 +119,8 @@ func (c contexts) write() error {
 	if err != nil {
 		return fmt.Errorf("encode contexts: %w", err)
 	}
-	// A temporary file has the mode 0600.
-	temporary, err := os.CreateTemp(filepath.Dir(file), ".contexts-*")
-	if err != nil {
+	if err := disk.Replace(file, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write contexts: %w", err)
-	}
-	_, err = temporary.Write(append(text, '\n'))
-	if err := errors.Join(err, temporary.Close()); err != nil {
-		return errors.Join(fmt.Errorf("write contexts: %w", err), os.Remove(temporary.Name()))
-	}
-	if err := os.Rename(temporary.Name(), file); err != nil {
-		return errors.Join(fmt.Errorf("write contexts: %w", err), os.Remove(temporary.Name()))
 	}
 	return nil
 }

@@ -10,12 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
-
-// unfinished is the prefix of the names of files that are being written.
-const unfinished = ".new-"
 
 // shelf keeps releases in sealed files of a directory, each named by its revision and its
 // workspace.
@@ -29,7 +27,7 @@ func (s shelf) open() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	left, err := filepath.Glob(filepath.Join(s.dir, unfinished+"*"))
+	left, err := filepath.Glob(filepath.Join(s.dir, disk.Unfinished+"*"))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}
@@ -54,19 +52,7 @@ func (s shelf) keep(ctx context.Context, release compute.Release) error {
 	if err != nil {
 		return err
 	}
-	// CreateTemp opens with mode 0600.
-	temp, err := os.CreateTemp(s.dir, unfinished+"*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(sealed)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), s.path(release.Ref))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return s.sync()
+	return disk.Replace(s.path(release.Ref), sealed, 0o600)
 }
 
 func (s shelf) forget(ref compute.Ref) error {
@@ -74,7 +60,7 @@ func (s shelf) forget(ref compute.Ref) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, s.sync())
+	return errors.Join(err, disk.SyncDir(s.dir))
 }
 
 // all returns the releases that can be read, and the errors of the others.
@@ -107,13 +93,4 @@ func (s shelf) read(ctx context.Context, name string) (release compute.Release, 
 		return release, err
 	}
 	return release, json.Unmarshal(plain, &release)
-}
-
-// sync makes the names in the directory durable.
-func (s shelf) sync() error {
-	dir, err := os.Open(s.dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
@@ -33,6 +34,9 @@ type Credentials struct {
 func ReadCredentials(data string) (Credentials, error) {
 	var c Credentials
 	text, err := os.ReadFile(filepath.Join(data, CredentialsFile))
+	if err == nil && len(text) == 0 {
+		err = fs.ErrNotExist // earlier releases did not write the file durably
+	}
 	if err != nil {
 		return c, fmt.Errorf("read credentials: %w", err)
 	}
@@ -42,19 +46,14 @@ func ReadCredentials(data string) (Credentials, error) {
 	return c, nil
 }
 
-// WriteCredentials writes the credentials into a data directory. The file is renamed into
-// place, so that a reader finds either the whole file or no file, and a new file whenever a
-// server has become ready.
+// WriteCredentials writes the credentials into a data directory. The file is replaced as a whole,
+// so that a reader finds a new file whenever a server has become ready.
 func WriteCredentials(data string, c Credentials) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode credentials: %w", err)
 	}
-	file := filepath.Join(data, CredentialsFile)
-	if err := os.WriteFile(file+".new", append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write credentials: %w", err)
-	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err := disk.Replace(filepath.Join(data, CredentialsFile), append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
 	return nil

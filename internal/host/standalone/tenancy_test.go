@@ -148,20 +148,33 @@ func TestADirectoryOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestLostCredentials checks that lost credentials are made again for the same workspace.
+// TestLostCredentials checks that lost credentials are made again for the same workspace. Earlier
+// releases could leave empty files if the machine lost its power.
 func TestLostCredentials(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	before, stop := serve(t, data)
-	stop()
-	check.Must(t, os.Remove(filepath.Join(data, standalone.CredentialsFile)))
-	after, stop := serve(t, data)
-	defer stop()
-	if after.TenantID != before.TenantID || after.APIKey == before.APIKey {
-		t.Errorf("got workspace %s, want %s and another key", after.TenantID, before.TenantID)
-	}
-	for _, key := range []string{before.APIKey, after.APIKey} {
-		wantStatus(t, "list", http.MethodGet, after.BaseURL+"/v2/deployments", map[string]string{"X-Api-Key": key}, http.StatusOK)
+	for name, lose := range map[string]func(data string) error{
+		"removed": func(data string) error { return os.Remove(filepath.Join(data, standalone.CredentialsFile)) },
+		"empty": func(data string) error {
+			containers := filepath.Join(data, "agents", "containers")
+			return errors.Join(os.Truncate(filepath.Join(data, standalone.CredentialsFile), 0),
+				os.MkdirAll(containers, 0o700), os.WriteFile(filepath.Join(containers, "server"), nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			before, stop := serve(t, data)
+			stop()
+			check.Must(t, lose(data))
+			after, stop := serve(t, data)
+			defer stop()
+			if after.TenantID != before.TenantID || after.APIKey == before.APIKey {
+				t.Errorf("got workspace %s, want %s and another key", after.TenantID, before.TenantID)
+			}
+			for _, key := range []string{before.APIKey, after.APIKey} {
+				wantStatus(t, "list", http.MethodGet, after.BaseURL+"/v2/deployments", map[string]string{"X-Api-Key": key}, http.StatusOK)
+			}
+		})
 	}
 }
 

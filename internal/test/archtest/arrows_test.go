@@ -86,7 +86,7 @@ var modules = map[string][]string{
 	"github.com/swaggest/swgui":                      {"internal/api/docs"},
 	"github.com/prometheus":                          {"internal/api/metrics"},
 	"github.com/robfig/cron":                         {"internal/agent/cron"},
-	"golang.org/x/sys":                               {"internal/base/child"},
+	"golang.org/x/sys":                               {"internal/base/child", "internal/base/disk"},
 	"github.com/zalando/go-keyring":                  {"internal/cmd/cli"},
 	"gopkg.in/yaml.v3":                               {"internal/test/template"},
 	"zombiezen.com/go/sqlite":                        {"internal/seam/table/sqlite"},

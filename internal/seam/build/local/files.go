@@ -6,30 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
+
+	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
 // replaceFile writes one of the server's own files completely and durably, or not at all.
 // Users of workspaces that may enter its directory can read it.
-func replaceFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), unpublishedPrefix)
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Chmod(0o644), temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
+func replaceFile(path string, data []byte) error { return disk.Replace(path, data, 0o644) }
 
 // writtenLimit bounds the size of each file that commands wrote and the server reads, in
 // bytes.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
 // homeRest is how long a home is kept for the next build after the last build that used it is
@@ -265,7 +266,7 @@ func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (a
 		if err != nil {
 			return "", err
 		}
-		unpublished := strings.HasPrefix(entry.Name(), unpublishedPrefix) && time.Since(info.ModTime()) < homeRest
+		unpublished := strings.HasPrefix(entry.Name(), disk.Unfinished) && time.Since(info.ModTime()) < homeRest
 		if path := filepath.Join(dir, entry.Name()); !stay[path] && !unpublished {
 			used[path] = info.ModTime()
 		}

@@ -75,6 +75,9 @@ func (j *job) run() {
 		err = j.builder.keepSize(j.spec)
 	}
 	if err == nil {
+		err = disk.Sync(j.builder.cfg.Dir) // the result must not outlast what was built
+	}
+	if err == nil {
 		err = j.builder.writeResult(j.spec.Revision, result)
 	}
 	if err != nil {

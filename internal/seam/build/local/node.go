@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
@@ -157,7 +158,10 @@ func (j *job) installOwn(ctx context.Context, dir, what string) error {
 	if err := j.runStep(ctx, step{what: "the installation of", text: what, args: args, dir: dir, reason: build.ReasonRuntimeMissing, platform: true}); err != nil {
 		return err
 	}
-	return os.WriteFile(installed, nil, 0o600)
+	if err := disk.Sync(dir); err != nil {
+		return err
+	}
+	return disk.Replace(installed, nil, 0o600)
 }
 
 // bundleComponents bundles the components of the repository's user interface into the tree,

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/slipway-run/slipway/infra/runtimes"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
@@ -30,9 +31,6 @@ func (b *Builder) runtimeDir(language framework.Language) (string, error) {
 	return dir, b.publish(dir, func(temp string) error { return errors.Join(os.CopyFS(temp, files), openTree(temp)) })
 }
 
-// unpublishedPrefix begins the names of files and directories that are not complete yet.
-const unpublishedPrefix = ".new-"
-
 // publish makes a directory by filling a temporary directory, unless the directory is there.
 // Other builds see it complete or not at all. Two builds that publish it at the same time both
 // succeed. Users of workspaces can read the directory if they can enter its parent
@@ -44,15 +42,18 @@ func (b *Builder) publish(dir string, fill func(temp string) error) error {
 	if err := makeReadable(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp(filepath.Dir(dir), unpublishedPrefix)
+	temp, err := os.MkdirTemp(filepath.Dir(dir), disk.Unfinished)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(fill(temp), makeReadable(temp)); err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
-	err = os.Rename(temp, dir)
-	if err == nil {
+	// Nobody makes the directory anew once it has its name, so its files must be on the disk.
+	if err := disk.Sync(temp); err != nil {
+		return errors.Join(err, os.RemoveAll(temp))
+	}
+	if err = os.Rename(temp, dir); err == nil {
 		return nil
 	}
 	if _, there := os.Stat(dir); there == nil {

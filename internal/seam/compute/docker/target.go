@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
@@ -104,6 +105,9 @@ func New(cfg Config) (*Target, error) {
 func (e *engine) remember() error {
 	text, err := os.ReadFile(e.nameFile())
 	switch {
+	case err == nil && len(text) == 0: // earlier releases did not write the file durably
+		e.cfg.Log.Warn("the server's name at the engine is lost: containers of earlier starts are not looked for", "file", e.nameFile())
+		fallthrough
 	case errors.Is(err, os.ErrNotExist):
 		e.server = id.New(time.Now())
 		return nil
@@ -129,7 +133,7 @@ func (e *engine) keepName() error {
 	if err := os.MkdirAll(e.cfg.Dir, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(e.nameFile(), []byte(e.server+"\n"), 0o600)
+	return disk.Replace(e.nameFile(), []byte(e.server+"\n"), 0o600)
 }
 
 // Close stops all containers and returns when they are gone. Containers that have not ended

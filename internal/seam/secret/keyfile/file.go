@@ -9,6 +9,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/secret/envelope"
 )
 
@@ -157,7 +158,7 @@ func create(path string) error {
 	if errors.Is(err, os.ErrExist) {
 		err = nil
 	}
-	return errors.Join(err, os.Remove(temp), syncDir(dir))
+	return errors.Join(err, os.Remove(temp), disk.SyncDir(dir))
 }
 
 // write writes a file beside the one at path, and returns its name. Only its owner may read
@@ -173,13 +174,4 @@ func write(path string, text []byte) (string, error) {
 		return "", errors.Join(err, os.Remove(temp.Name()))
 	}
 	return temp.Name(), nil
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
