@@ -229,12 +229,10 @@ func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, ve
 		if version == a.Version {
 			return a, nil, nil
 		}
-		item, err := s.table.Get(ctx, keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, version))
-		if errors.Is(err, table.ErrNotFound) {
-			return a, nil, fault.New(fault.NotFound, "Assistant %s has no version %d.", assistant, version)
-		}
+		item, err := record.Get(ctx, s.table, "version of assistant", keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, version),
+			fault.New(fault.NotFound, "Assistant %s has no version %d.", assistant, version))
 		if err != nil {
-			return a, nil, fmt.Errorf("get version of assistant: %w", err)
+			return a, nil, err
 		}
 		chosen, err := decodeVersion(a.Ref, version, item)
 		a.Content, a.Version = chosen.Content, version

@@ -69,12 +69,9 @@ func adopt(write table.Write, before *table.Item) (table.Write, error) {
 func (s *Store) uncount(ctx context.Context, workspace, deployment string) error {
 	own := count(workspace, deployment)
 	return record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
-		item, err := s.Table.Get(ctx, own.Key)
-		if errors.Is(err, table.ErrNotFound) {
-			return o, nil
-		}
-		if err != nil {
-			return o, fmt.Errorf("get count of crons: %w", err)
+		item, err := record.Get(ctx, s.Table, "count of crons", own.Key, nil)
+		if err != nil || item == nil {
+			return o, err
 		}
 		o.Add(table.Delete{Key: own.Key, If: table.Equals(record.Version, item.Int(record.Version))})
 		if item.Bool(attrCounted) {

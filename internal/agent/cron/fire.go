@@ -102,12 +102,9 @@ const postponed = 15 * time.Second
 // postpone has a timer look at a cron later. A cron that cannot be read, for example because the
 // repository's own encryption does not answer, must not take the place of other crons in each pass.
 func (s *Store) postpone(ctx context.Context, ref Ref, now time.Time) error {
-	item, err := s.Table.Get(table.WithoutContents(ctx), ref.key())
-	if errors.Is(err, table.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get cron: %w", err)
+	item, err := record.Get(table.WithoutContents(ctx), s.Table, "cron", ref.key(), nil)
+	if err != nil || item == nil {
+		return err
 	}
 	due, err := keys.DueCronTime(item.Index[table.ByDue])
 	if err != nil || due.After(now) {

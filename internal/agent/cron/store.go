@@ -106,12 +106,9 @@ func NotFound(ref Ref) error {
 
 // Get returns a cron. It returns a fault.NotFound for an unknown cron.
 func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
-	item, err := s.Table.Get(ctx, ref.key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Cron{}, NotFound(ref)
-	}
+	item, err := record.Get(ctx, s.Table, "cron", ref.key(), NotFound(ref))
 	if err != nil {
-		return Cron{}, fmt.Errorf("get cron: %w", err)
+		return Cron{}, err
 	}
 	return decode(item)
 }

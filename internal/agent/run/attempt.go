@@ -332,12 +332,9 @@ func (a *Attempt) WatchLoss() table.Watcher { return a.store.table.Watch(a.Run.R
 
 // CheckOwned returns ErrFenced if the worker no longer owns the attempt.
 func (a *Attempt) CheckOwned(ctx context.Context) error {
-	item, err := a.store.table.Get(ctx, a.Run.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return ErrFenced
-	}
+	item, err := record.Get(ctx, a.store.table, "run", a.Run.Key(), ErrFenced)
 	if err != nil {
-		return fmt.Errorf("get run: %w", err)
+		return err
 	}
 	if Status(item.Text(attrStatus)) != Running || item.Int(attrAttempt) != a.Run.Attempt || item.Int(attrHanded) == a.Run.Attempt {
 		return ErrFenced

@@ -72,12 +72,9 @@ func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
 		if err != nil {
 			return err
 		}
-		item, err := s.table.Get(ctx, noted.Key)
-		if errors.Is(err, table.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("get the client of a run: %w", err)
+		item, err := record.Get(ctx, s.table, "client of a run", noted.Key, nil)
+		if err != nil || item == nil {
+			return err
 		}
 		if item.Index[table.ByDue] != noted.Index[table.ByDue] {
 			return nil // the client has come back, and the index is behind

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -51,12 +50,9 @@ func (s *Store) getWithThread(ctx context.Context, ref Ref) (thread.Thread, Run,
 // getUnderLock returns a run with the status that it has under the given lock. A removed run is a
 // fault.NotFound.
 func (s *Store) getUnderLock(ctx context.Context, ref Ref, lock thread.Lock) (Run, error) {
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Run{}, notFound(ref)
-	}
+	item, err := record.Get(ctx, s.table, "run", ref.Key(), notFound(ref))
 	if err != nil {
-		return Run{}, fmt.Errorf("get run: %w", err)
+		return Run{}, err
 	}
 	run, err := decode(ref, item, lock)
 	if err == nil && run.Status == Removed {

@@ -145,12 +145,10 @@ func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key st
 	if err := checkName(owner, namespace, key); err != nil {
 		return Item{}, err
 	}
-	stored, err := s.table.Get(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key))
-	if errors.Is(err, table.ErrNotFound) {
-		return Item{}, fault.New(fault.NotFound, "There is no item with the key %.100q in the namespace.", key)
-	}
+	stored, err := record.Get(ctx, s.table, "item", keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key),
+		fault.New(fault.NotFound, "There is no item with the key %.100q in the namespace.", key))
 	if err != nil {
-		return Item{}, fmt.Errorf("get item: %w", err)
+		return Item{}, err
 	}
 	item, err := decode(stored)
 	if err == nil && refresh {
@@ -220,12 +218,9 @@ func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key
 // remove removes an item and its vectors.
 func (s *Store) remove(ctx context.Context, owner Owner, at table.Key) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		stored, err := s.table.Get(ctx, at)
-		if errors.Is(err, table.ErrNotFound) {
-			return o, nil
-		}
-		if err != nil {
-			return o, fmt.Errorf("get item: %w", err)
+		stored, err := record.Get(ctx, s.table, "item", at, nil)
+		if err != nil || stored == nil {
+			return o, err
 		}
 		item, err := decode(stored)
 		o.Add(table.Delete{Key: at, If: table.Equals(record.Version, item.version)})
@@ -243,12 +238,9 @@ func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error
 		return err
 	}
 	marker := keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace)
-	item, err := s.table.Get(ctx, marker)
-	if errors.Is(err, table.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get namespace: %w", err)
+	item, err := record.Get(ctx, s.table, "namespace", marker, nil)
+	if err != nil || item == nil {
+		return err
 	}
 	closed, made := item.Int(record.Version)+1, item.Text(record.Created)
 	closing, err := record.Try(ctx, s.table, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, unchanged(item)))

@@ -3,11 +3,11 @@ package thread
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -95,12 +95,9 @@ func (s *Store) historyBefore(ctx context.Context, ref Ref, before int64) (histo
 	if h.newest || before < 0 {
 		return h, nil
 	}
-	at, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before))
-	if errors.Is(err, table.ErrNotFound) {
-		return h, nil
-	}
-	if err != nil {
-		return h, fmt.Errorf("get checkpoint: %w", err)
+	at, err := record.Get(ctx, s.table, "checkpoint", keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before), nil)
+	if err != nil || at == nil {
+		return h, err
 	}
 	return h, h.begin(at)
 }

@@ -2,10 +2,10 @@ package thread
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -75,12 +75,9 @@ func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, mark, first int64, 
 // RestoreOriginal returns the writes that restore a checkpoint that Original kept. It returns
 // no writes if the checkpoint was restored already.
 func (s *Store) RestoreOriginal(ctx context.Context, ref Ref, key table.Key) ([]table.Write, error) {
-	item, err := s.table.Get(ctx, key)
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get checkpoint to restore: %w", err)
+	item, err := record.Get(ctx, s.table, "checkpoint to restore", key, nil)
+	if err != nil || item == nil {
+		return nil, err
 	}
 	before := *item
 	before.Key = keyOf(ref, item.Int(attrNumber))

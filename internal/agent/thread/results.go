@@ -3,14 +3,12 @@ package thread
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // The results of a step's tasks are stored with the checkpoint that the step led to, as a
@@ -93,12 +91,9 @@ func (s *Store) ResultsAt(ctx context.Context, ref Ref, at Checkpoint) (Results,
 	if !at.Own() || len(at.Next) == 0 {
 		return nil, nil
 	}
-	item, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, at.Number+1))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get checkpoint: %w", err)
+	item, err := record.Get(ctx, s.table, "checkpoint", keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, at.Number+1), nil)
+	if err != nil || item == nil {
+		return nil, err
 	}
 	b, err := decodeCheckpoint(item)
 	if err != nil || b.ParentID != at.ID {

@@ -169,12 +169,9 @@ func checkMetadata(metadata json.RawMessage) error {
 
 // Get returns a thread. It returns a fault.NotFound for an unknown thread.
 func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Thread{}, NotFound(ref)
-	}
+	item, err := record.Get(ctx, s.table, "thread", ref.Key(), NotFound(ref))
 	if err != nil {
-		return Thread{}, fmt.Errorf("get thread: %w", err)
+		return Thread{}, err
 	}
 	if isGrave(item) {
 		return Thread{}, NotFound(ref)

@@ -55,12 +55,9 @@ func (s *Store) replaceTTL(ref Ref, ttl *TTL, now time.Time) table.Write {
 
 // TTL returns a thread's time to live, nil if the thread has none.
 func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
-	item, err := s.table.Get(ctx, keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil //nolint:nilnil // it has none
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get time to live: %w", err)
+	item, err := record.Get(ctx, s.table, "time to live", keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), nil)
+	if err != nil || item == nil {
+		return nil, err
 	}
 	return decodeTTL(item)
 }

@@ -228,19 +228,10 @@ func (s *Store) Renew(ctx context.Context, d Deployment) error {
 
 // Releases returns the revisions that a compute target must keep running.
 func (s *Store) Releases(ctx context.Context) ([]revision.Ref, error) {
-	items, err := table.AllItems(ctx, s.table, keys.Releases())
-	if err != nil {
-		return nil, fmt.Errorf("query releases: %w", err)
-	}
-	refs := make([]revision.Ref, 0, len(items))
-	for _, item := range items {
+	return record.All(ctx, s.table, "releases", keys.Releases(), func(item *table.Item) (revision.Ref, error) {
 		parts, err := keys.ParseRevision(item.Key)
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, revision.Ref(parts))
-	}
-	return refs, nil
+		return revision.Ref(parts), err
+	})
 }
 
 // EraseRevisions removes up to a page of revisions, and calls forget for each revision first.

@@ -254,14 +254,7 @@ func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {
 }
 
 func (s *Store) anyItem(ctx context.Context, ref Ref) (*table.Item, error) {
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, NotFound(ref)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get deployment: %w", err)
-	}
-	return item, nil
+	return record.Get(ctx, s.table, "deployment", ref.Key(), NotFound(ref))
 }
 
 // NotFound is the fault of a deployment that does not exist in its workspace.
@@ -283,12 +276,9 @@ func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, 
 
 // revisionOf returns a revision of a deployment that was read before it.
 func (s *Store) revisionOf(ctx context.Context, d Deployment, ref revision.Ref) (revision.Revision, error) {
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return revision.Revision{}, fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
-	}
+	item, err := record.Get(ctx, s.table, "revision", ref.Key(), fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision))
 	if err != nil {
-		return revision.Revision{}, fmt.Errorf("get revision: %w", err)
+		return revision.Revision{}, err
 	}
 	return revision.Decode(ref, item, d.Slot)
 }

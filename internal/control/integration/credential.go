@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -123,14 +122,7 @@ func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) 
 	if !id.Valid(ref.Integration) {
 		return nil, notFound(ref)
 	}
-	item, err := s.table.Get(ctx, ref.credentialKey())
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, notFound(ref)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get credential: %w", err)
-	}
-	return item, nil
+	return record.Get(ctx, s.table, "credential", ref.credentialKey(), notFound(ref))
 }
 
 // CredentialPage returns a page of a workspace's credentials, oldest first.

@@ -61,30 +61,15 @@ func (s *Service) installation(ctx context.Context, ref Ref) (*table.Item, error
 	if !id.Valid(ref.Integration) {
 		return nil, notFound(ref)
 	}
-	item, err := s.table.Get(ctx, keys.GitHubIntegration(ref.Workspace, ref.Integration))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, notFound(ref)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get installation: %w", err)
-	}
-	return item, nil
+	return record.Get(ctx, s.table, "installation", keys.GitHubIntegration(ref.Workspace, ref.Integration), notFound(ref))
 }
 
 // Installations returns all of a workspace's installations, oldest first. There are as many as
 // the organizations that the workspace's people own.
 func (s *Service) Installations(ctx context.Context, workspace string) ([]Installation, error) {
-	items, err := table.AllItems(ctx, s.table, keys.GitHubIntegrations(workspace))
-	if err != nil {
-		return nil, fmt.Errorf("list installations: %w", err)
-	}
-	found := make([]Installation, len(items))
-	for i, item := range items {
-		if found[i], err = decodeInstallation(workspace, item); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+	return record.All(ctx, s.table, "installations", keys.GitHubIntegrations(workspace), func(item *table.Item) (Installation, error) {
+		return decodeInstallation(workspace, item)
+	})
 }
 
 // InstallationPage returns a page of a workspace's installations, oldest first.
@@ -198,18 +183,9 @@ func (s *Service) Workspaces(ctx context.Context, installation int64) ([]string,
 }
 
 func (s *Service) bindings(ctx context.Context, installation int64) ([]Ref, error) {
-	items, err := table.AllItems(ctx, s.table, keys.InstallationBindings(installation))
-	if err != nil {
-		return nil, fmt.Errorf("query bindings: %w", err)
-	}
-	bindings := make([]Ref, 0, len(items))
-	for _, item := range items {
-		if err := record.Check(item, kindBinding); err != nil {
-			return nil, err
-		}
-		bindings = append(bindings, Ref{keys.InstallationWorkspace(item.Key), item.Text(attrIntegration)})
-	}
-	return bindings, nil
+	return record.All(ctx, s.table, "bindings", keys.InstallationBindings(installation), func(item *table.Item) (Ref, error) {
+		return Ref{keys.InstallationWorkspace(item.Key), item.Text(attrIntegration)}, record.Check(item, kindBinding)
+	})
 }
 
 // Removed notes that an installation was removed at GitHub: no workspace has it any more.

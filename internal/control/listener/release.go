@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -114,12 +113,9 @@ func decodeRelease(ref compute.Ref, item *table.Item) (*release, error) {
 
 // release returns a release, nil when it is absent.
 func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) {
-	item, err := s.table.Get(ctx, releaseKey(ref))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get release of listener: %w", err)
+	item, err := record.Get(ctx, s.table, "release of listener", releaseKey(ref), nil)
+	if err != nil || item == nil {
+		return nil, err
 	}
 	return decodeRelease(ref, item)
 }

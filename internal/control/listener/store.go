@@ -3,7 +3,6 @@ package listener
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -127,12 +126,9 @@ func (s *Store) get(ctx context.Context, ref Ref) (Listener, error) {
 	if !id.Valid(ref.Listener) {
 		return Listener{}, notFound(ref)
 	}
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Listener{}, notFound(ref)
-	}
+	item, err := record.Get(ctx, s.table, "listener", ref.Key(), notFound(ref))
 	if err != nil {
-		return Listener{}, fmt.Errorf("get listener: %w", err)
+		return Listener{}, err
 	}
 	return decode(ref, item)
 }

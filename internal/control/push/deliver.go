@@ -122,12 +122,9 @@ func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err er
 
 // earlierNames returns the names under which a repository was built.
 func (r *Receiver) earlierNames(ctx context.Context, workspace string, repository int64) ([]string, error) {
-	item, err := r.table.Get(ctx, keys.RepositoryNames(workspace, repository))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get repository names: %w", err)
+	item, err := record.Get(ctx, r.table, "repository names", keys.RepositoryNames(workspace, repository), nil)
+	if err != nil || item == nil {
+		return nil, err
 	}
 	var names []string
 	read := record.Read(item, kindNames)

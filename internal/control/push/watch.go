@@ -2,7 +2,6 @@ package push
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,12 +48,9 @@ type target struct{ workspace, deployment string }
 
 // watches reports whether the deployment watches a branch under one of a repository's names.
 func (r *Receiver) watches(ctx context.Context, t target, names []string, branch string) (bool, error) {
-	item, err := r.table.Get(ctx, keys.PushWatch(t.workspace, t.deployment))
-	if errors.Is(err, table.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("get push watch: %w", err)
+	item, err := record.Get(ctx, r.table, "push watch", keys.PushWatch(t.workspace, t.deployment), nil)
+	if err != nil || item == nil {
+		return false, err
 	}
 	return item.Text(attrBranch) == branch && slices.Contains(names, item.Text(attrRepository)), record.Check(item, kindWatch)
 }

@@ -18,7 +18,6 @@ import (
 	"context"
 	"encoding/base32"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -198,17 +197,9 @@ func (k Key) item(key table.Key, kind string, attrs table.Attrs) table.Item {
 
 // List returns a workspace's keys, the oldest first.
 func (s *Store) List(ctx context.Context, workspaceID string) ([]Key, error) {
-	items, err := table.AllItems(ctx, s.table, keys.APIKeyRecords(workspaceID))
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	list := make([]Key, len(items))
-	for i, item := range items {
-		if list[i], err = decode(item, workspaceID); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+	return record.All(ctx, s.table, "keys", keys.APIKeyRecords(workspaceID), func(item *table.Item) (Key, error) {
+		return decode(item, workspaceID)
+	})
 }
 
 func decode(item *table.Item, workspaceID string) (Key, error) {
@@ -234,12 +225,9 @@ func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ..
 	}
 	at := keys.APIKeyRecord(workspaceID, strings.ToLower(keyID))
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		item, err := s.table.Get(ctx, at)
-		if errors.Is(err, table.ErrNotFound) {
-			return o, unknown
-		}
+		item, err := record.Get(ctx, s.table, "key", at, unknown)
 		if err != nil {
-			return o, fmt.Errorf("revoke key: %w", err)
+			return o, err
 		}
 		k, err := decode(item, workspaceID)
 		if err != nil {

@@ -3,7 +3,6 @@ package apikey
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,12 +47,9 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 // Principal returns what a key may do now, for a session that acts as the key does. A key that
 // is revoked or expired is a fault.Unauthorized.
 func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (Principal, error) {
-	item, err := s.table.Get(ctx, keys.APIKeyRecord(workspaceID, keyID))
-	if errors.Is(err, table.ErrNotFound) {
-		return Principal{}, unauthorized()
-	}
+	item, err := record.Get(ctx, s.table, "key", keys.APIKeyRecord(workspaceID, keyID), unauthorized())
 	if err != nil {
-		return Principal{}, fmt.Errorf("read key: %w", err)
+		return Principal{}, err
 	}
 	k, err := decode(item, workspaceID)
 	if err != nil {
@@ -130,12 +126,9 @@ func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ keyLo
 }
 
 func (s *Store) lookUp(ctx context.Context, mac string) (*table.Item, error) {
-	item, err := s.table.Get(ctx, keys.APIKey(mac))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, unauthorized()
-	}
+	item, err := record.Get(ctx, s.table, "key", keys.APIKey(mac), unauthorized())
 	if err != nil {
-		return nil, fmt.Errorf("get key: %w", err)
+		return nil, err
 	}
 	return item, record.Check(item, kind)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -230,10 +231,6 @@ func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
 	if owner.User == "" {
 		return nil, nil
 	}
-	items, err := table.AllItems(ctx, s.table, keys.AuthTokens(owner.Workspace, owner.User))
-	if err != nil {
-		return nil, fmt.Errorf("list tokens: %w", err)
-	}
 	notes, err := table.AllItems(ctx, s.table, keys.AuthDefaults(owner.Workspace, owner.User))
 	if err != nil {
 		return nil, fmt.Errorf("list default tokens: %w", err)
@@ -242,16 +239,11 @@ func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
 	for _, note := range notes {
 		defaults[note.Text(attrToken)] = true
 	}
-	tokens := make([]Token, 0, len(items))
-	for _, item := range items {
+	return record.All(ctx, s.table, "tokens", keys.AuthTokens(owner.Workspace, owner.User), func(item *table.Item) (Token, error) {
 		t, err := decodeToken(owner.Workspace, item)
-		if err != nil {
-			return nil, err
-		}
 		t.IsDefault = defaults[t.Token]
-		tokens = append(tokens, t)
-	}
-	return tokens, nil
+		return t, err
+	})
 }
 
 // token returns one token, but not whether it is the default; an unknown token is a
@@ -260,12 +252,9 @@ func (s *Service) token(ctx context.Context, ref TokenRef) (Token, error) {
 	if ref.User == "" || len(ref.User) > maxID || !id.Valid(ref.Token) {
 		return Token{}, tokenNotFound(ref.Token)
 	}
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Token{}, tokenNotFound(ref.Token)
-	}
+	item, err := record.Get(ctx, s.table, "token", ref.Key(), tokenNotFound(ref.Token))
 	if err != nil {
-		return Token{}, fmt.Errorf("get token: %w", err)
+		return Token{}, err
 	}
 	return decodeToken(ref.Workspace, item)
 }

@@ -81,6 +81,8 @@ type Provider struct {
 	// URLs are never sent to the URLs that replaced them.
 	endpoints int64
 	version   int64
+	// leaving says that it is being deleted.
+	leaving bool
 }
 
 // holds reports whether a token was made at the provider as it is now: not by another provider
@@ -133,6 +135,7 @@ func decodeProvider(workspace string, item *table.Item) (Provider, error) {
 	return Provider{
 		Workspace: workspace, ProviderID: item.Key.SK, ID: item.Text(attrResource), ProviderSpec: body.ProviderSpec, HasSecret: len(body.Secret) > 0,
 		Created: r.Created(), Updated: r.Updated(), secret: body.Secret, endpoints: item.Int(attrEndpoints), version: item.Int(record.Version),
+		leaving: item.Bool(attrIsLeaving),
 	}, r.Err()
 }
 

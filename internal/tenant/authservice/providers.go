@@ -2,8 +2,8 @@ package authservice
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -92,26 +92,22 @@ func (s *Service) openSecret(ctx context.Context, p Provider) (string, error) {
 // Provider returns a provider. An unknown provider, or a provider that is being deleted, is a
 // fault.NotFound.
 func (s *Service) Provider(ctx context.Context, workspace, providerID string) (Provider, error) {
-	p, leaving, err := s.provider(ctx, workspace, providerID)
-	if err == nil && leaving {
+	p, err := s.provider(ctx, workspace, providerID)
+	if err == nil && p.leaving {
 		err = providerNotFound(providerID)
 	}
 	return p, err
 }
 
-func (s *Service) provider(ctx context.Context, workspace, providerID string) (p Provider, leaving bool, err error) {
+func (s *Service) provider(ctx context.Context, workspace, providerID string) (Provider, error) {
 	if !providerIDs.MatchString(providerID) {
-		return Provider{}, false, providerNotFound(providerID)
+		return Provider{}, providerNotFound(providerID)
 	}
-	item, err := s.table.Get(ctx, keys.AuthProvider(workspace, providerID))
-	if errors.Is(err, table.ErrNotFound) {
-		return Provider{}, false, providerNotFound(providerID)
-	}
+	item, err := record.Get(ctx, s.table, "auth provider", keys.AuthProvider(workspace, providerID), providerNotFound(providerID))
 	if err != nil {
-		return Provider{}, false, fmt.Errorf("get auth provider: %w", err)
+		return Provider{}, err
 	}
-	p, err = decodeProvider(workspace, item)
-	return p, item.Bool(attrIsLeaving), err
+	return decodeProvider(workspace, item)
 }
 
 func providerNotFound(providerID string) error {
@@ -120,22 +116,10 @@ func providerNotFound(providerID string) error {
 
 // ListProviders returns a workspace's providers by name.
 func (s *Service) ListProviders(ctx context.Context, workspace string) ([]Provider, error) {
-	items, err := table.AllItems(ctx, s.table, keys.AuthProviders(workspace))
-	if err != nil {
-		return nil, fmt.Errorf("list auth providers: %w", err)
-	}
-	found := make([]Provider, 0, len(items))
-	for _, item := range items {
-		if item.Bool(attrIsLeaving) {
-			continue
-		}
-		p, err := decodeProvider(workspace, item)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, p)
-	}
-	return found, nil
+	found, err := record.All(ctx, s.table, "auth providers", keys.AuthProviders(workspace), func(item *table.Item) (Provider, error) {
+		return decodeProvider(workspace, item)
+	})
+	return slices.DeleteFunc(found, func(p Provider) bool { return p.leaving }), err
 }
 
 // ProviderPatch is a request to change a provider. A nil member changes nothing.
@@ -271,8 +255,8 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 // A provider that is marked already is returned at any version.
 func (s *Service) leave(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
-		p, leaving, err := s.provider(ctx, workspace, providerID)
-		if err != nil || leaving {
+		p, err = s.provider(ctx, workspace, providerID)
+		if err != nil || p.leaving {
 			return p, o, err
 		}
 		if err := p.expected(expect); err != nil {

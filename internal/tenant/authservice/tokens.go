@@ -248,12 +248,9 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 // The write has a condition, because another token may be the default by the time of the write.
 func (s *Service) leaveDefault(ctx context.Context, o *record.Outbox, t Token) error {
 	note := keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent)
-	item, err := s.table.Get(ctx, note)
-	if errors.Is(err, table.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get default token: %w", err)
+	item, err := record.Get(ctx, s.table, "default token", note, nil)
+	if err != nil || item == nil {
+		return err
 	}
 	if item.Text(attrToken) == t.Token {
 		o.Add(table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})

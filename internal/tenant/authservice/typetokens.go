@@ -2,9 +2,9 @@ package authservice
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -46,15 +46,7 @@ func (s *Service) typeTokens(ctx context.Context, workspace string, kind Provide
 
 // tokensOf returns the tokens that all users have of a provider.
 func (s *Service) tokensOf(ctx context.Context, p Provider) ([]Token, error) {
-	items, err := table.AllItems(ctx, s.table, keys.AuthTokenList(p.Workspace, p.ID))
-	if err != nil {
-		return nil, fmt.Errorf("list tokens of auth provider: %w", err)
-	}
-	tokens := make([]Token, len(items))
-	for i, item := range items {
-		if tokens[i], err = decodeToken(p.Workspace, item); err != nil {
-			return nil, err
-		}
-	}
-	return tokens, nil
+	return record.All(ctx, s.table, "tokens of auth provider", keys.AuthTokenList(p.Workspace, p.ID), func(item *table.Item) (Token, error) {
+		return decodeToken(p.Workspace, item)
+	})
 }

@@ -2,7 +2,6 @@ package trust
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -53,20 +52,12 @@ func (s *Store) Create(ctx context.Context, workspaceID string, r Rule, notes ..
 
 // List returns all rules of a workspace, the oldest first.
 func (s *Store) List(ctx context.Context, workspaceID string) ([]Rule, error) {
-	items, err := table.AllItems(ctx, s.table, keys.TrustRules(workspaceID))
-	if err != nil {
-		return nil, fmt.Errorf("list trust rules: %w", err)
-	}
-	list := make([]Rule, len(items))
-	for i, item := range items {
+	return record.All(ctx, s.table, "trust rules", keys.TrustRules(workspaceID), func(item *table.Item) (rule Rule, err error) {
 		r := record.Read(item, kind)
-		r.Decode(&list[i])
-		list[i].ID, list[i].Created = item.Key.SK, r.Created()
-		if err := r.Err(); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+		r.Decode(&rule)
+		rule.ID, rule.Created = item.Key.SK, r.Created()
+		return rule, r.Err()
+	})
 }
 
 // Delete removes a rule from a workspace. The rule admits no token afterwards. An unknown rule

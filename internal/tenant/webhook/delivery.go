@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -142,12 +141,9 @@ func decodeDelivery(ref DeliveryRef, item *table.Item) (Delivery, error) {
 
 // GetDelivery returns a delivery; an unknown delivery is a fault.NotFound.
 func (s *Store) GetDelivery(ctx context.Context, ref DeliveryRef) (Delivery, error) {
-	item, err := s.table.Get(ctx, ref.key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Delivery{}, fault.New(fault.NotFound, "Delivery ID %s not found.", ref.Delivery)
-	}
+	item, err := record.Get(ctx, s.table, "delivery", ref.key(), fault.New(fault.NotFound, "Delivery ID %s not found.", ref.Delivery))
 	if err != nil {
-		return Delivery{}, fmt.Errorf("get delivery: %w", err)
+		return Delivery{}, err
 	}
 	return decodeDelivery(ref, item)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -106,27 +105,16 @@ func (w Webhook) change(now time.Time, set table.Attrs) table.Update {
 
 // List returns the webhooks of a workspace, oldest first.
 func (s *Store) List(ctx context.Context, workspace string) ([]Webhook, error) {
-	items, err := table.AllItems(ctx, s.table, keys.Webhooks(workspace))
-	if err != nil {
-		return nil, fmt.Errorf("query webhooks: %w", err)
-	}
-	found := make([]Webhook, len(items))
-	for i, item := range items {
-		if found[i], err = decodeWebhook(workspace, item); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+	return record.All(ctx, s.table, "webhooks", keys.Webhooks(workspace), func(item *table.Item) (Webhook, error) {
+		return decodeWebhook(workspace, item)
+	})
 }
 
 // Get returns a webhook; an unknown webhook is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Webhook, error) {
-	item, err := s.table.Get(ctx, ref.key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Webhook{}, fault.New(fault.NotFound, "Webhook ID %s not found.", ref.Webhook)
-	}
+	item, err := record.Get(ctx, s.table, "webhook", ref.key(), fault.New(fault.NotFound, "Webhook ID %s not found.", ref.Webhook))
 	if err != nil {
-		return Webhook{}, fmt.Errorf("get webhook: %w", err)
+		return Webhook{}, err
 	}
 	return decodeWebhook(ref.Workspace, item)
 }

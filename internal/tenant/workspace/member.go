@@ -3,8 +3,6 @@ package workspace
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net/mail"
 	"net/url"
 	"slices"
@@ -184,27 +182,18 @@ func (s *Store) Member(ctx context.Context, workspaceID, memberID string) (Membe
 	if !id.Valid(memberID) {
 		return Member{}, notFound
 	}
-	item, err := s.table.Get(ctx, keys.Member(workspaceID, strings.ToLower(memberID)))
-	if errors.Is(err, table.ErrNotFound) {
-		return Member{}, notFound
-	}
+	item, err := record.Get(ctx, s.table, "member", keys.Member(workspaceID, strings.ToLower(memberID)), notFound)
 	if err != nil {
-		return Member{}, fmt.Errorf("get member: %w", err)
+		return Member{}, err
 	}
 	return decodeMember(item)
 }
 
 // Members returns a workspace's members, by user.
 func (s *Store) Members(ctx context.Context, workspaceID string) ([]Member, error) {
-	items, err := table.AllItems(ctx, s.table, keys.Members(workspaceID))
+	list, err := record.All(ctx, s.table, "members", keys.Members(workspaceID), decodeMember)
 	if err != nil {
-		return nil, fmt.Errorf("list members: %w", err)
-	}
-	list := make([]Member, len(items))
-	for i, item := range items {
-		if list[i], err = decodeMember(item); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	slices.SortFunc(list, func(a, b Member) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Issuer, b.Issuer)) })
 	return list, nil

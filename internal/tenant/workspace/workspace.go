@@ -94,14 +94,7 @@ func (s *Store) Get(ctx context.Context, workspaceID string) (Workspace, error) 
 }
 
 func (s *Store) get(ctx context.Context, workspaceID string) (*table.Item, error) {
-	item, err := s.table.Get(ctx, keys.Workspace(workspaceID))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, NotFound(workspaceID)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get workspace: %w", err)
-	}
-	return item, nil
+	return record.Get(ctx, s.table, "workspace", keys.Workspace(workspaceID), NotFound(workspaceID))
 }
 
 func decode(item *table.Item, workspaceID string) (Workspace, error) {
@@ -125,31 +118,20 @@ func (s *Store) Find(ctx context.Context, idOrName string) (Workspace, error) {
 	if checkName(idOrName) != nil {
 		return Workspace{}, NotFound(idOrName)
 	}
-	item, err := s.table.Get(ctx, keys.WorkspaceName(idOrName))
-	if errors.Is(err, table.ErrNotFound) {
-		return Workspace{}, fault.New(fault.NotFound, "There is no workspace named %s.", idOrName)
-	}
+	item, err := record.Get(ctx, s.table, "workspace by name", keys.WorkspaceName(idOrName), fault.New(fault.NotFound, "There is no workspace named %s.", idOrName))
 	if err != nil {
-		return Workspace{}, fmt.Errorf("find workspace: %w", err)
+		return Workspace{}, err
 	}
 	return s.Get(ctx, item.Text(attrWorkspace))
 }
 
 // List returns all workspaces, by name.
 func (s *Store) List(ctx context.Context) ([]Workspace, error) {
-	items, err := table.AllItems(ctx, s.table, keys.WorkspaceNames())
-	if err != nil {
-		return nil, fmt.Errorf("list workspaces: %w", err)
-	}
-	list := make([]Workspace, len(items))
-	for i, item := range items {
+	return record.All(ctx, s.table, "workspaces", keys.WorkspaceNames(), func(item *table.Item) (Workspace, error) {
 		r := record.Read(item, kindName)
-		list[i] = Workspace{ID: item.Text(attrWorkspace), Name: item.Key.SK, Created: r.Created()}
-		if err := r.Err(); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+		w := Workspace{ID: item.Text(attrWorkspace), Name: item.Key.SK, Created: r.Created()}
+		return w, r.Err()
+	})
 }
 
 // Rename gives a workspace another name.

@@ -122,12 +122,9 @@ func (s *Store) read(ctx context.Context, ref Ref) (Secret, error) {
 	if !isName(ref.Name) {
 		return Secret{}, notFound(ref)
 	}
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Secret{}, notFound(ref)
-	}
+	item, err := record.Get(ctx, s.table, "secret", ref.Key(), notFound(ref))
 	if err != nil {
-		return Secret{}, fmt.Errorf("get secret: %w", err)
+		return Secret{}, err
 	}
 	return decode(ref, item)
 }

@@ -1,0 +1,38 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Get returns the item under the key, and the error missing if there is no item. what names the
+// item in other errors.
+func Get(ctx context.Context, t table.Table, what string, key table.Key, missing error) (*table.Item, error) {
+	item, err := t.Get(ctx, key)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", what, err)
+	}
+	return item, nil
+}
+
+// All returns all items of a query whose answer is known to be small, as decode reads them. what
+// names the items in errors of the query.
+func All[T any](ctx context.Context, t table.Table, what string, query table.Query, decode func(*table.Item) (T, error)) ([]T, error) {
+	items, err := table.AllItems(ctx, t, query)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, err)
+	}
+	all := make([]T, len(items))
+	for i, item := range items {
+		if all[i], err = decode(item); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
