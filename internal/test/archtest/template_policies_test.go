@@ -12,80 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/slipway-run/slipway/infra/statemachines"
-	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
-	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 	"github.com/slipway-run/slipway/internal/seam/registry/ecr"
-	"github.com/slipway-run/slipway/internal/seam/revisionlog/cloudwatch"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// grants are the permissions of each function, machine by machine for Step Functions.
-var grants = map[string][]string{
-	"Authorizer": {
-		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
-	},
-	"Deployments": slices.Concat(dynamo.Actions, makeKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution restart", "states:StartExecution teardown", "states:StartExecution webhook", "states:StopExecution teardown"}, ecr.PushActions, s3.GrantActions),
-	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions, []string{"states:StartExecution webhook"}),
-	"Authservice": slices.Concat(dynamo.Actions, useKey),
-	// The operator's secrets of the GitHub App: its key for one function, the secret of its
-	// webhook for another function.
-	"Integrations": slices.Concat(dynamo.Actions, useKey, readSecret),
-	"Githubhook":   slices.Concat(dynamo.Actions, useKey, readSecret, []string{"states:StartExecution rollout", "states:StartExecution webhook"}),
-	"Workspaces":   slices.Concat(dynamo.Actions, makeKey),
-	"Threads":      slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService", "states:StartExecution webhook"}),
-	"Runs":         slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
-	"Runstream":    slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
-	"Assistants":   slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService"}),
-	"Agentroutes":  slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
-	"Webhook":      slices.Concat(dynamo.Actions, useKey),
-	"Runner":       slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
-	"Rollout": slices.Concat(dynamo.Actions, makeKey, readSecret, ecs.Actions, codebuild.Actions, ecr.RemoveActions, s3.KeepActions, s3.RemoveActions, scalingAlarms, []string{
-		"states:StartExecution rollout", "states:StartExecution webhook", "states:StopExecution rollout", "iam:CreateServiceLinkedRole",
-	}),
-	"Reconcile": slices.Concat(dynamo.Actions, useKey, removal, s3.RemoveActions, looking, []string{
-		"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution run", "states:StopExecution rollout",
-		"states:DescribeExecution rollout", "states:DescribeExecution teardown", "states:DescribeExecution run",
-		"states:StartExecution webhook", "states:DescribeExecution webhook", "states:StopExecution run",
-	}),
-}
-
-var (
-	useKey = []string{"kms:Decrypt"}
-	// makeKey is for functions that may need the data key before any other function has made it.
-	makeKey = []string{"kms:GenerateDataKey", "kms:Decrypt"}
-	// endRuns is for functions that start runs and end them; the end may be reported to a
-	// webhook.
-	endRuns    = []string{"states:StartExecution run", "states:StopExecution run", "states:StartExecution webhook"}
-	readSecret = []string{"secretsmanager:GetSecretValue"}
-	// scalingAlarms are the actions that Application Auto Scaling does in its caller's name.
-	scalingAlarms = []string{"cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"}
-	// looking is the part of ecs.Actions that only Await needs.
-	looking = []string{"ecs:DescribeTasks", "ecs:ListServiceDeployments", "ecs:ListTasks", "elasticloadbalancing:DescribeTargetHealth"}
-	// removal is the part of ecs.Actions and codebuild.Actions that reads and removes, except
-	// the reads that only Await needs.
-	removal = []string{
-		"application-autoscaling:DeleteScalingPolicy", "application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms",
-		"codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:DescribeImages",
-		"ecs:DeleteExpressGatewayService", "ecs:DeleteService", "ecs:DeleteTaskDefinitions", "ecs:DeregisterTaskDefinition",
-		"ecs:DescribeExpressGatewayService", "ecs:DescribeServices", "ecs:ListTaskDefinitions", "elasticloadbalancing:AddTags",
-		"elasticloadbalancing:DeleteRule", "elasticloadbalancing:DeleteTargetGroup", "elasticloadbalancing:DescribeRules",
-		"elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups", "secretsmanager:DeleteSecret",
-	}
-)
-
-// unscoped are the actions for which IAM knows no resource, so that only "*" is possible.
-var unscoped = []string{
-	"ecr:GetAuthorizationToken", "ecs:DeregisterTaskDefinition", "ecs:DescribeTaskDefinition", "ecs:ListTaskDefinitions", "ecs:ListTasks",
-	"elasticloadbalancing:DescribeRules", "elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups",
-	"elasticloadbalancing:DescribeTargetHealth", "logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups",
-	"logs:DescribeResourcePolicies", "logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
-}
-
 func TestFunctionsMayDoWhatTheyDoAndNoMore(t *testing.T) {
 	t.Parallel()
-	s := stack(t, variants["with agents"])
+	s, granted := stack(t, variants["with agents"]), grants(t)
 	for _, f := range s.Functions {
 		may := map[string]bool{}
 		for _, statement := range f.Statements {
@@ -101,7 +36,7 @@ func TestFunctionsMayDoWhatTheyDoAndNoMore(t *testing.T) {
 			}
 		}
 		want := map[string]bool{}
-		for _, action := range grants[f.Name] {
+		for _, action := range granted[f.Name] {
 			want[action] = true
 		}
 		if diff := cmp.Diff(want, may); diff != "" {
@@ -116,7 +51,7 @@ func TestTheBuildMayDoWhatItsScriptDoes(t *testing.T) {
 	for _, statement := range stack(t, nil).Roles["BuildRole"].Statements {
 		may = append(may, statement.Actions...)
 	}
-	want := append(slices.Clone(codebuild.ProjectActions), "logs:CreateLogStream", "logs:PutLogEvents")
+	want := append(slices.Clone(buildActions), "logs:CreateLogStream", "logs:PutLogEvents")
 	if diff := cmp.Diff(want, may, cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -415,26 +413,5 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	if _, err := codebuild.New(codebuild.Config{}); err == nil || !strings.Contains(err.Error(), "there is no ") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestActionsAreThoseThatAreCalled reads the package's own source.
-func TestActionsAreThoseThatAreCalled(t *testing.T) {
-	t.Parallel()
-	services := map[string]string{"builds": "codebuild", "images": "ecr", "secrets": "secretsmanager"}
-	called := []string{"secretsmanager:TagResource"}
-	files, err := filepath.Glob("*.go")
-	check.Must(t, err)
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		for _, call := range regexp.MustCompile(`\.(builds|images|secrets)\.([A-Z]\w+)\(ctx`).FindAllStringSubmatch(read(t, file), -1) {
-			called = append(called, services[call[1]]+":"+call[2])
-		}
-	}
-	slices.Sort(called)
-	if diff := cmp.Diff(slices.Compact(called), codebuild.Actions); diff != "" {
-		t.Errorf("actions (-called +listed):\n%s", diff)
 	}
 }

@@ -37,34 +37,3 @@
 // image repository could not do this, because it would one day delete the image of a release
 // that still runs.
 package codebuild
-
-// Actions are the IAM actions that the package needs. It sends no request for TagResource:
-// CreateSecret needs this permission.
-var Actions = []string{
-	"codebuild:BatchGetBuilds",
-	"codebuild:StartBuild",
-	"codebuild:StopBuild",
-	"ecr:BatchDeleteImage",
-	"secretsmanager:CreateSecret",
-	"secretsmanager:DeleteSecret",
-	"secretsmanager:PutSecretValue",
-	"secretsmanager:TagResource",
-}
-
-// ProjectActions are the actions that the role of the CodeBuild project needs for the script,
-// in addition to the actions that every project needs for its logs: pushing to the repository,
-// reading the secrets whose names begin with the prefix and "-build-", and reading the layer
-// with the tools and the bucket of uploads. Without the right to list the bucket, S3 does not
-// say whether an object exists.
-var ProjectActions = []string{
-	"ecr:BatchCheckLayerAvailability",
-	"ecr:CompleteLayerUpload",
-	"ecr:GetAuthorizationToken",
-	"ecr:InitiateLayerUpload",
-	"ecr:PutImage",
-	"ecr:UploadLayerPart",
-	"lambda:GetLayerVersion",
-	"s3:GetObject",
-	"s3:ListBucket",
-	"secretsmanager:GetSecretValue",
-}

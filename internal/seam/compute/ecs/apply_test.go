@@ -3,15 +3,9 @@ package ecs_test
 import (
 	"errors"
 	"net/url"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
@@ -173,30 +167,6 @@ func TestNewChecksItsConfiguration(t *testing.T) {
 		if _, err := ecs.New(cfg); (err == nil) != c.ok {
 			t.Errorf("%s: got %v", name, err)
 		}
-	}
-}
-
-// TestActionsAreThoseThatAreCalled compares Actions with the calls in the package's own
-// source.
-func TestActionsAreThoseThatAreCalled(t *testing.T) {
-	t.Parallel()
-	services := map[string]string{"ecs": "ecs", "elb": "elasticloadbalancing", "scaling": "application-autoscaling", "secrets": "secretsmanager"}
-	called := []string{"ecs:TagResource", "iam:PassRole", "secretsmanager:TagResource"}
-	files, err := filepath.Glob("*.go")
-	check.Must(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		check.Must(t, err)
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		for _, call := range regexp.MustCompile(`\bt\.(ecs|elb|scaling|secrets)\.([A-Z]\w+)\(ctx`).FindAllStringSubmatch(string(text), -1) {
-			called = append(called, services[call[1]]+":"+call[2])
-		}
-	}
-	slices.Sort(called)
-	if diff := cmp.Diff(slices.Compact(called), ecs.Actions); diff != "" {
-		t.Errorf("actions (-called +listed):\n%s", diff)
 	}
 }
 

@@ -19,12 +19,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// The actions that a Registry does itself: Push, and Keep and Erase.
-var (
-	PushActions   = []string{"ecr:CreateRepository", "ecr:DescribeRepositories", "sts:AssumeRole"}
-	RemoveActions = []string{"ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:DescribeImages"}
-)
-
 // HolderActions are the actions that the holder of a token does with the one repository.
 var HolderActions = []string{
 	"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:CompleteLayerUpload", "ecr:DescribeImages", "ecr:GetDownloadUrlForLayer", "ecr:InitiateLayerUpload", "ecr:PutImage",

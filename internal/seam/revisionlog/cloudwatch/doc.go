@@ -12,10 +12,3 @@
 // If it refuses a request, the error is ErrBusy, and the watcher is woken later. It takes some
 // seconds until CloudWatch shows a line. Lag covers this delay.
 package cloudwatch
-
-// Actions are the actions that reading needs, on the streams of both groups.
-var Actions = []string{"logs:FilterLogEvents"}
-
-// AppendActions are the actions that adding lines needs: the first on the group of the agents,
-// the second on those of its streams whose name ends with "/listener".
-var AppendActions = []string{"logs:CreateLogStream", "logs:PutLogEvents"}

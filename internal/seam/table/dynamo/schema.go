@@ -33,13 +33,6 @@ const (
 // TTLAttribute is the attribute by which DynamoDB erases expired items.
 const TTLAttribute = nameExpires
 
-// Actions are the actions that a function that uses the table must be allowed on it and its
-// indexes. There is no Scan.
-var Actions = []string{
-	"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem",
-	"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem",
-}
-
 var indexes = [...]table.Index{table.ByList, table.ByDue}
 
 // indexNames are the names of the attributes that hold an item's key in an index.

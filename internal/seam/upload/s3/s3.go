@@ -27,14 +27,6 @@ const Prefix = "sources/"
 // TagKey and TagValue are the tag of an upload that no revision has named.
 const TagKey, TagValue = "slipway", "unnamed"
 
-// The actions that the package needs: GrantActions to grant, because an address can do what
-// its signer may do, KeepActions to keep, RemoveActions to list and remove.
-var (
-	GrantActions  = []string{"s3:PutObject", "s3:PutObjectTagging"}
-	KeepActions   = []string{"s3:ListBucket", "s3:DeleteObjectTagging"}
-	RemoveActions = []string{"s3:DeleteObject", "s3:ListBucket"}
-)
-
 // Store implements upload.Store.
 type Store struct {
 	bucket  string
