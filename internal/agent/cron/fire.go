@@ -267,7 +267,7 @@ func (s *Store) Run(ctx context.Context) {
 func (s *Store) untilNext(ctx context.Context) time.Duration {
 	const moment = 10 * time.Millisecond
 	wait, now := idle, s.Now()
-	for _, query := range keys.DueCrons(time.Time{}) {
+	for _, query := range keys.DueCrons(now.Add(idle)) {
 		query.Limit = 1
 		page, err := s.Table.Query(ctx, query)
 		if err != nil || len(page.Items) == 0 {

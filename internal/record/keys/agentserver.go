@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -221,28 +220,19 @@ func InThread(workspace, deployment, thread string, key table.Key) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: key.SK}
 }
 
-// busyShards spreads the busy threads of a deployment, because each of its runs makes an
-// entry.
-const busyShards = 8
-
 // BusyThread places a thread among the threads of its deployment that have a run in flight.
 func BusyThread(workspace, deployment, thread string) table.Key {
-	h := fnv.New32a()
-	h.Write([]byte(thread))
-	return table.Key{PK: busyPK(workspace, deployment, int(h.Sum32()%busyShards)), SK: thread}
-}
-
-func busyPK(workspace, deployment string, shard int) string {
-	return fmt.Sprintf("%s#BUSY#%d", deploymentPK(workspace, deployment), shard)
+	return busy(workspace, deployment).key(thread, thread)
 }
 
 // BusyThreads asks for a deployment's threads that have a run in flight, one query for each shard.
 func BusyThreads(workspace, deployment string) []table.Query {
-	queries := make([]table.Query, busyShards)
-	for shard := range queries {
-		queries[shard] = table.Query{Index: table.ByDue, PK: busyPK(workspace, deployment, shard)}
-	}
-	return queries
+	return busy(workspace, deployment).queries()
+}
+
+// busy has more shards than other lists, because each run of the deployment makes an entry.
+func busy(workspace, deployment string) spread {
+	return spread{table.ByDue, deploymentPK(workspace, deployment) + "#BUSY#", 1, 8}
 }
 
 // ThreadID reads a thread's id back from its place among the busy threads.
@@ -264,43 +254,14 @@ func ParseRunClient(key table.Key) (RunParts, error) {
 	return ParseRun(table.Key{PK: key.PK, SK: runPrefix + id})
 }
 
-// dueClientShards spreads the clients that a timer looks for.
-const dueClientShards = 4
-
 // DueClient places the client of a run among those that a timer looks for when they are due.
-func DueClient(run string, due time.Time) table.Key {
-	return table.Key{PK: dueClientsPK(shardOf(run, dueClientShards)), SK: clock.Format(due) + "#" + run}
-}
-
-func dueClientsPK(shard int) string { return fmt.Sprintf("DUE-CLIENTS#%d", shard) }
+func DueClient(run string, due time.Time) table.Key { return dueClients.at(run, due) }
 
 // DueClients asks for the clients that are due, one query for each shard.
-func DueClients(dueBy time.Time) []table.Query {
-	queries := make([]table.Query, dueClientShards)
-	for shard := range queries {
-		queries[shard] = table.Query{Index: table.ByDue, PK: dueClientsPK(shard), To: clock.Format(dueBy) + "~"}
-	}
-	return queries
-}
-
-// leaseShards spreads the leases, so that one busy deployment is not bound to the write rate of one
-// partition.
-const leaseShards = 16
+func DueClients(dueBy time.Time) []table.Query { return dueClients.until(dueBy) }
 
 // Lease places a run in flight among the runs that a timer looks at when their lease is due.
-func Lease(run string, due time.Time) table.Key {
-	h := fnv.New32a()
-	h.Write([]byte(run))
-	return table.Key{PK: leasePK(int(h.Sum32() % leaseShards)), SK: clock.Format(due) + "#" + run}
-}
-
-func leasePK(shard int) string { return fmt.Sprintf("LEASES#%02d", shard) }
+func Lease(run string, due time.Time) table.Key { return leases.at(run, due) }
 
 // Leases asks for the runs whose lease ended by a given time, one query for each shard.
-func Leases(dueBy time.Time) []table.Query {
-	queries := make([]table.Query, leaseShards)
-	for shard := range queries {
-		queries[shard] = table.Query{Index: table.ByDue, PK: leasePK(shard), To: clock.Format(dueBy) + "~"}
-	}
-	return queries
-}
+func Leases(dueBy time.Time) []table.Query { return leases.until(dueBy) }

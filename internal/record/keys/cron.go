@@ -41,28 +41,11 @@ func ParseCron(key table.Key) (CronParts, error) {
 	return CronParts{Workspace: parts[1], Deployment: parts[3], Cron: key.SK}, nil
 }
 
-// dueCronShards spreads the crons that a timer looks at.
-const dueCronShards = 4
-
 // DueCron places a cron among the crons that a timer looks at when they are due.
-func DueCron(cron string, due time.Time) table.Key {
-	return table.Key{PK: dueCronsPK(shardOf(cron, dueCronShards)), SK: clock.Format(due) + "#" + cron}
-}
+func DueCron(cron string, due time.Time) table.Key { return dueCrons.at(cron, due) }
 
-func dueCronsPK(shard int) string { return fmt.Sprintf("DUE-CRONS#%d", shard) }
-
-// DueCrons asks for the crons that are due, one query for each shard. The zero time asks for
-// all crons, the next one first.
-func DueCrons(dueBy time.Time) []table.Query {
-	queries := make([]table.Query, dueCronShards)
-	for shard := range queries {
-		queries[shard] = table.Query{Index: table.ByDue, PK: dueCronsPK(shard)}
-		if !dueBy.IsZero() {
-			queries[shard].To = clock.Format(dueBy) + "~"
-		}
-	}
-	return queries
-}
+// DueCrons asks for the crons that are due, one query for each shard.
+func DueCrons(dueBy time.Time) []table.Query { return dueCrons.until(dueBy) }
 
 // DueCronTime reads back the time when a cron is due.
 func DueCronTime(key table.Key) (time.Time, error) {

@@ -1,8 +1,6 @@
 package keys
 
 import (
-	"fmt"
-
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -25,25 +23,21 @@ func DeploymentEvents(workspace, deployment, after string) table.Query {
 	return query
 }
 
-// eventShards spreads the list of a workspace's events, so that a workspace is not bound to the
-// write rate of one partition.
-const eventShards = 4
+func eventList(workspace string) spread {
+	return spread{table.ByList, "W#" + workspace + "#EVENTS#", 2, 4}
+}
 
 // EventEntry places an event of a deployment or a listener in its workspace's list.
 func EventEntry(workspace, subject, event string) table.Key {
-	return table.Key{PK: eventListPK(workspace, shardOf(subject, eventShards)), SK: event}
-}
-
-func eventListPK(workspace string, shard int) string {
-	return fmt.Sprintf("W#%s#EVENTS#%02d", workspace, shard)
+	return eventList(workspace).key(subject, event)
 }
 
 // WorkspaceEvents asks for a workspace's events, oldest first, one query for each shard. from
 // is the beginning of an event id, at which the queries start. from may be "".
 func WorkspaceEvents(workspace, from string) []table.Query {
-	queries := make([]table.Query, eventShards)
+	queries := eventList(workspace).queries()
 	for shard := range queries {
-		queries[shard] = table.Query{Index: table.ByList, PK: eventListPK(workspace, shard), From: from}
+		queries[shard].From = from
 	}
 	return queries
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -33,24 +32,11 @@ func ParseListener(key table.Key) (ListenerParts, error) {
 	return ListenerParts{Workspace: parts[1], Listener: key.SK}, nil
 }
 
-// dueListenerShards spreads the listeners that a timer looks at.
-const dueListenerShards = 4
-
 // DueListener places a listener among the listeners that a timer looks at when they are due.
-func DueListener(listener string, due time.Time) table.Key {
-	return table.Key{PK: dueListenersPK(shardOf(listener, dueListenerShards)), SK: clock.Format(due) + "#" + listener}
-}
-
-func dueListenersPK(shard int) string { return fmt.Sprintf("DUE-LISTENERS#%d", shard) }
+func DueListener(listener string, due time.Time) table.Key { return dueListeners.at(listener, due) }
 
 // DueListeners asks for the listeners that may be away, one query for each shard.
-func DueListeners(dueBy time.Time) []table.Query {
-	queries := make([]table.Query, dueListenerShards)
-	for shard := range queries {
-		queries[shard] = table.Query{Index: table.ByDue, PK: dueListenersPK(shard), To: clock.Format(dueBy) + "~"}
-	}
-	return queries
-}
+func DueListeners(dueBy time.Time) []table.Query { return dueListeners.until(dueBy) }
 
 // Listeners asks for a workspace's listeners, oldest first.
 func Listeners(workspace string) table.Query { return table.Query{PK: listenersPK(workspace)} }

@@ -2,11 +2,9 @@ package keys
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -60,24 +58,11 @@ func ParseWebhookDelivery(key table.Key) (DeliveryParts, error) {
 	return DeliveryParts{Workspace: parts[1], Log: parts[3], Delivery: key.SK}, nil
 }
 
-// deliveryShards spreads the deliveries that are under way.
-const deliveryShards = 4
-
-func dueDeliveryPK(shard int) string { return fmt.Sprintf("WEBHOOK-DELIVERIES#%02d", shard) }
-
 // DueDeliveryEntry places an unfinished delivery among the deliveries that a timer looks at
 // when they are due.
 func DueDeliveryEntry(delivery string, due time.Time) table.Key {
-	h := fnv.New32a()
-	h.Write([]byte(delivery))
-	return table.Key{PK: dueDeliveryPK(int(h.Sum32() % deliveryShards)), SK: clock.Format(due) + "#" + delivery}
+	return dueDeliveries.at(delivery, due)
 }
 
 // DueDeliveries asks for the deliveries that are overdue, one query for each shard.
-func DueDeliveries(dueBy time.Time) []table.Query {
-	queries := make([]table.Query, deliveryShards)
-	for shard := range queries {
-		queries[shard] = table.Query{Index: table.ByDue, PK: dueDeliveryPK(shard), To: clock.Format(dueBy) + "~"}
-	}
-	return queries
-}
+func DueDeliveries(dueBy time.Time) []table.Query { return dueDeliveries.until(dueBy) }
