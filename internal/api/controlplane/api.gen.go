@@ -2564,24 +2564,6 @@ type ListEventsParams struct {
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
-// ListForgeInstallationsParams defines parameters for ListForgeInstallations.
-type ListForgeInstallationsParams struct {
-	// PageSize The largest number of items to return.
-	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
-
-	// Cursor The `next_cursor` of the previous page.
-	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-}
-
-// ListForgeInstallationRepositoriesParams defines parameters for ListForgeInstallationRepositories.
-type ListForgeInstallationRepositoriesParams struct {
-	// PageSize The largest number of items to return.
-	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
-
-	// Cursor The `next_cursor` of the previous page.
-	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-}
-
 // ListGitCredentialsParams defines parameters for ListGitCredentials.
 type ListGitCredentialsParams struct {
 	// PageSize The largest number of items to return.
@@ -2800,12 +2782,6 @@ type ServerInterface interface {
 	// GetOK Report whether the server takes requests.
 	// (GET /ok)
 	GetOK(w http.ResponseWriter, r *http.Request)
-	// ListForgeGithubIntegrations The same as at `/v1/integrations/github/install`.
-	// (GET /v1/integrations/forge/github/install)
-	ListForgeGithubIntegrations(w http.ResponseWriter, r *http.Request)
-	// ListForgeGithubRepositories The same as at `/v1/integrations/github/{integration_id}/repos`.
-	// (GET /v1/integrations/forge/github/{integration_id}/repos)
-	ListForgeGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
 	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
 	// (GET /v1/integrations/github/install)
 	ListGithubIntegrations(w http.ResponseWriter, r *http.Request)
@@ -2989,21 +2965,6 @@ type ServerInterface interface {
 	// ListEvents List the events of the workspace, or follow them.
 	// (GET /v2/events)
 	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
-	// CreateForgeInstallationLink The same as at `/v2/integrations/github/installation-link`.
-	// (POST /v2/integrations/forge-github/installation-link)
-	CreateForgeInstallationLink(w http.ResponseWriter, r *http.Request)
-	// ListForgeInstallations The same as at `/v2/integrations/github/installations`.
-	// (GET /v2/integrations/forge-github/installations)
-	ListForgeInstallations(w http.ResponseWriter, r *http.Request, params ListForgeInstallationsParams)
-	// DeleteForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
-	// (DELETE /v2/integrations/forge-github/installations/{integration_id})
-	DeleteForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
-	// GetForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
-	// (GET /v2/integrations/forge-github/installations/{integration_id})
-	GetForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
-	// ListForgeInstallationRepositories The same as at `/v2/integrations/github/installations/{integration_id}/repositories`.
-	// (GET /v2/integrations/forge-github/installations/{integration_id}/repositories)
-	ListForgeInstallationRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID, params ListForgeInstallationRepositoriesParams)
 	// ListGitCredentials List the credentials for git hosts, oldest first.
 	// (GET /v2/integrations/git/credentials)
 	ListGitCredentials(w http.ResponseWriter, r *http.Request, params ListGitCredentialsParams)
@@ -3181,46 +3142,6 @@ func (siw *ServerInterfaceWrapper) GetOK(w http.ResponseWriter, r *http.Request)
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetOK(w, r)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// ListForgeGithubIntegrations operation middleware
-func (siw *ServerInterfaceWrapper) ListForgeGithubIntegrations(w http.ResponseWriter, r *http.Request) {
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListForgeGithubIntegrations(w, r)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// ListForgeGithubRepositories operation middleware
-func (siw *ServerInterfaceWrapper) ListForgeGithubRepositories(w http.ResponseWriter, r *http.Request) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "integration_id" -------------
-	var integrationID IntegrationID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
-		return
-	}
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListForgeGithubRepositories(w, r, integrationID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -6038,173 +5959,6 @@ func (siw *ServerInterfaceWrapper) ListEvents(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
-// CreateForgeInstallationLink operation middleware
-func (siw *ServerInterfaceWrapper) CreateForgeInstallationLink(w http.ResponseWriter, r *http.Request) {
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.CreateForgeInstallationLink(w, r)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// ListForgeInstallations operation middleware
-func (siw *ServerInterfaceWrapper) ListForgeInstallations(w http.ResponseWriter, r *http.Request) {
-
-	var err error
-	_ = err
-
-	// Parameter object where we will unmarshal all parameters from the context
-	var params ListForgeInstallationsParams
-
-	// ------------- Optional query parameter "page_size" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
-		}
-		return
-	}
-
-	// ------------- Optional query parameter "cursor" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
-		}
-		return
-	}
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListForgeInstallations(w, r, params)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// DeleteForgeInstallation operation middleware
-func (siw *ServerInterfaceWrapper) DeleteForgeInstallation(w http.ResponseWriter, r *http.Request) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "integration_id" -------------
-	var integrationID IntegrationID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
-		return
-	}
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.DeleteForgeInstallation(w, r, integrationID)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// GetForgeInstallation operation middleware
-func (siw *ServerInterfaceWrapper) GetForgeInstallation(w http.ResponseWriter, r *http.Request) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "integration_id" -------------
-	var integrationID IntegrationID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
-		return
-	}
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetForgeInstallation(w, r, integrationID)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// ListForgeInstallationRepositories operation middleware
-func (siw *ServerInterfaceWrapper) ListForgeInstallationRepositories(w http.ResponseWriter, r *http.Request) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "integration_id" -------------
-	var integrationID IntegrationID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
-		return
-	}
-
-	// Parameter object where we will unmarshal all parameters from the context
-	var params ListForgeInstallationRepositoriesParams
-
-	// ------------- Optional query parameter "page_size" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
-		}
-		return
-	}
-
-	// ------------- Optional query parameter "cursor" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
-		}
-		return
-	}
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ListForgeInstallationRepositories(w, r, integrationID, params)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
 // ListGitCredentials operation middleware
 func (siw *ServerInterfaceWrapper) ListGitCredentials(w http.ResponseWriter, r *http.Request) {
 
@@ -7903,8 +7657,6 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/metrics", wrapper.GetMetrics)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/ok", wrapper.GetOK)
-	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/forge/github/{integration_id}/repos", wrapper.ListForgeGithubRepositories)
-	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/forge/github/install", wrapper.ListForgeGithubIntegrations)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/{integration_id}/repos", wrapper.ListGithubRepositories)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/install", wrapper.ListGithubIntegrations)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/integrations/github/webhook", wrapper.ReceiveGithubWebhook)
@@ -7966,11 +7718,6 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/upload-url", wrapper.RequestUploadURL)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/free-count", wrapper.CountFreeDeployments)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/events", wrapper.ListEvents)
-	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/forge-github/installation-link", wrapper.CreateForgeInstallationLink)
-	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/forge-github/installations", wrapper.ListForgeInstallations)
-	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/integrations/forge-github/installations/{integration_id}", wrapper.DeleteForgeInstallation)
-	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/forge-github/installations/{integration_id}", wrapper.GetForgeInstallation)
-	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/forge-github/installations/{integration_id}/repositories", wrapper.ListForgeInstallationRepositories)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/git/credentials", wrapper.ListGitCredentials)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/git/credentials", wrapper.CreateGitCredential)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/integrations/git/credentials/{integration_id}", wrapper.DeleteGitCredential)
@@ -8052,49 +7799,6 @@ type GetOKResponseObject interface {
 type GetOK200JSONResponse OK
 
 func (response GetOK200JSONResponse) VisitGetOKResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListForgeGithubIntegrationsRequestObject struct {
-}
-
-type ListForgeGithubIntegrationsResponseObject interface {
-	VisitListForgeGithubIntegrationsResponse(w http.ResponseWriter) error
-}
-
-type ListForgeGithubIntegrations200JSONResponse []GithubIntegration
-
-func (response ListForgeGithubIntegrations200JSONResponse) VisitListForgeGithubIntegrationsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListForgeGithubRepositoriesRequestObject struct {
-	IntegrationID IntegrationID `json:"integration_id"`
-}
-
-type ListForgeGithubRepositoriesResponseObject interface {
-	VisitListForgeGithubRepositoriesResponse(w http.ResponseWriter) error
-}
-
-type ListForgeGithubRepositories200JSONResponse []GithubRepository
-
-func (response ListForgeGithubRepositories200JSONResponse) VisitListForgeGithubRepositoriesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -9694,110 +9398,6 @@ func (response ListEvents200TextEventStreamResponse) VisitListEventsResponse(w h
 	}
 }
 
-type CreateForgeInstallationLinkRequestObject struct {
-}
-
-type CreateForgeInstallationLinkResponseObject interface {
-	VisitCreateForgeInstallationLinkResponse(w http.ResponseWriter) error
-}
-
-type CreateForgeInstallationLink200JSONResponse InstallationLink
-
-func (response CreateForgeInstallationLink200JSONResponse) VisitCreateForgeInstallationLinkResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListForgeInstallationsRequestObject struct {
-	Params ListForgeInstallationsParams
-}
-
-type ListForgeInstallationsResponseObject interface {
-	VisitListForgeInstallationsResponse(w http.ResponseWriter) error
-}
-
-type ListForgeInstallations200JSONResponse GithubIntegrationPage
-
-func (response ListForgeInstallations200JSONResponse) VisitListForgeInstallationsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type DeleteForgeInstallationRequestObject struct {
-	IntegrationID IntegrationID `json:"integration_id"`
-}
-
-type DeleteForgeInstallationResponseObject interface {
-	VisitDeleteForgeInstallationResponse(w http.ResponseWriter) error
-}
-
-type DeleteForgeInstallation204Response struct {
-}
-
-func (response DeleteForgeInstallation204Response) VisitDeleteForgeInstallationResponse(w http.ResponseWriter) error {
-	w.WriteHeader(204)
-	return nil
-}
-
-type GetForgeInstallationRequestObject struct {
-	IntegrationID IntegrationID `json:"integration_id"`
-}
-
-type GetForgeInstallationResponseObject interface {
-	VisitGetForgeInstallationResponse(w http.ResponseWriter) error
-}
-
-type GetForgeInstallation200JSONResponse GithubIntegration
-
-func (response GetForgeInstallation200JSONResponse) VisitGetForgeInstallationResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListForgeInstallationRepositoriesRequestObject struct {
-	IntegrationID IntegrationID `json:"integration_id"`
-	Params        ListForgeInstallationRepositoriesParams
-}
-
-type ListForgeInstallationRepositoriesResponseObject interface {
-	VisitListForgeInstallationRepositoriesResponse(w http.ResponseWriter) error
-}
-
-type ListForgeInstallationRepositories200JSONResponse GithubRepositoryPage
-
-func (response ListForgeInstallationRepositories200JSONResponse) VisitListForgeInstallationRepositoriesResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ListGitCredentialsRequestObject struct {
 	Params ListGitCredentialsParams
 }
@@ -10843,12 +10443,6 @@ type StrictServerInterface interface {
 	// GetOK Report whether the server takes requests.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
-	// ListForgeGithubIntegrations The same as at `/v1/integrations/github/install`.
-	// (GET /v1/integrations/forge/github/install)
-	ListForgeGithubIntegrations(ctx context.Context, request ListForgeGithubIntegrationsRequestObject) (ListForgeGithubIntegrationsResponseObject, error)
-	// ListForgeGithubRepositories The same as at `/v1/integrations/github/{integration_id}/repos`.
-	// (GET /v1/integrations/forge/github/{integration_id}/repos)
-	ListForgeGithubRepositories(ctx context.Context, request ListForgeGithubRepositoriesRequestObject) (ListForgeGithubRepositoriesResponseObject, error)
 	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
 	// (GET /v1/integrations/github/install)
 	ListGithubIntegrations(ctx context.Context, request ListGithubIntegrationsRequestObject) (ListGithubIntegrationsResponseObject, error)
@@ -11032,21 +10626,6 @@ type StrictServerInterface interface {
 	// ListEvents List the events of the workspace, or follow them.
 	// (GET /v2/events)
 	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
-	// CreateForgeInstallationLink The same as at `/v2/integrations/github/installation-link`.
-	// (POST /v2/integrations/forge-github/installation-link)
-	CreateForgeInstallationLink(ctx context.Context, request CreateForgeInstallationLinkRequestObject) (CreateForgeInstallationLinkResponseObject, error)
-	// ListForgeInstallations The same as at `/v2/integrations/github/installations`.
-	// (GET /v2/integrations/forge-github/installations)
-	ListForgeInstallations(ctx context.Context, request ListForgeInstallationsRequestObject) (ListForgeInstallationsResponseObject, error)
-	// DeleteForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
-	// (DELETE /v2/integrations/forge-github/installations/{integration_id})
-	DeleteForgeInstallation(ctx context.Context, request DeleteForgeInstallationRequestObject) (DeleteForgeInstallationResponseObject, error)
-	// GetForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
-	// (GET /v2/integrations/forge-github/installations/{integration_id})
-	GetForgeInstallation(ctx context.Context, request GetForgeInstallationRequestObject) (GetForgeInstallationResponseObject, error)
-	// ListForgeInstallationRepositories The same as at `/v2/integrations/github/installations/{integration_id}/repositories`.
-	// (GET /v2/integrations/forge-github/installations/{integration_id}/repositories)
-	ListForgeInstallationRepositories(ctx context.Context, request ListForgeInstallationRepositoriesRequestObject) (ListForgeInstallationRepositoriesResponseObject, error)
 	// ListGitCredentials List the credentials for git hosts, oldest first.
 	// (GET /v2/integrations/git/credentials)
 	ListGitCredentials(ctx context.Context, request ListGitCredentialsRequestObject) (ListGitCredentialsResponseObject, error)
@@ -11276,56 +10855,6 @@ func (sh *strictHandler) GetOK(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetOKResponseObject); ok {
 		if err := validResponse.VisitGetOKResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// ListForgeGithubIntegrations operation middleware
-func (sh *strictHandler) ListForgeGithubIntegrations(w http.ResponseWriter, r *http.Request) {
-	var request ListForgeGithubIntegrationsRequestObject
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.ListForgeGithubIntegrations(ctx, request.(ListForgeGithubIntegrationsRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "ListForgeGithubIntegrations")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(ListForgeGithubIntegrationsResponseObject); ok {
-		if err := validResponse.VisitListForgeGithubIntegrationsResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// ListForgeGithubRepositories operation middleware
-func (sh *strictHandler) ListForgeGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
-	var request ListForgeGithubRepositoriesRequestObject
-
-	request.IntegrationID = integrationID
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.ListForgeGithubRepositories(ctx, request.(ListForgeGithubRepositoriesRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "ListForgeGithubRepositories")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(ListForgeGithubRepositoriesResponseObject); ok {
-		if err := validResponse.VisitListForgeGithubRepositoriesResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -13060,135 +12589,6 @@ func (sh *strictHandler) ListEvents(w http.ResponseWriter, r *http.Request, para
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListEventsResponseObject); ok {
 		if err := validResponse.VisitListEventsResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// CreateForgeInstallationLink operation middleware
-func (sh *strictHandler) CreateForgeInstallationLink(w http.ResponseWriter, r *http.Request) {
-	var request CreateForgeInstallationLinkRequestObject
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.CreateForgeInstallationLink(ctx, request.(CreateForgeInstallationLinkRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "CreateForgeInstallationLink")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(CreateForgeInstallationLinkResponseObject); ok {
-		if err := validResponse.VisitCreateForgeInstallationLinkResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// ListForgeInstallations operation middleware
-func (sh *strictHandler) ListForgeInstallations(w http.ResponseWriter, r *http.Request, params ListForgeInstallationsParams) {
-	var request ListForgeInstallationsRequestObject
-
-	request.Params = params
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.ListForgeInstallations(ctx, request.(ListForgeInstallationsRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "ListForgeInstallations")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(ListForgeInstallationsResponseObject); ok {
-		if err := validResponse.VisitListForgeInstallationsResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// DeleteForgeInstallation operation middleware
-func (sh *strictHandler) DeleteForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
-	var request DeleteForgeInstallationRequestObject
-
-	request.IntegrationID = integrationID
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.DeleteForgeInstallation(ctx, request.(DeleteForgeInstallationRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "DeleteForgeInstallation")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(DeleteForgeInstallationResponseObject); ok {
-		if err := validResponse.VisitDeleteForgeInstallationResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// GetForgeInstallation operation middleware
-func (sh *strictHandler) GetForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
-	var request GetForgeInstallationRequestObject
-
-	request.IntegrationID = integrationID
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.GetForgeInstallation(ctx, request.(GetForgeInstallationRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "GetForgeInstallation")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(GetForgeInstallationResponseObject); ok {
-		if err := validResponse.VisitGetForgeInstallationResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// ListForgeInstallationRepositories operation middleware
-func (sh *strictHandler) ListForgeInstallationRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID, params ListForgeInstallationRepositoriesParams) {
-	var request ListForgeInstallationRepositoriesRequestObject
-
-	request.IntegrationID = integrationID
-	request.Params = params
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.ListForgeInstallationRepositories(ctx, request.(ListForgeInstallationRepositoriesRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "ListForgeInstallationRepositories")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(ListForgeInstallationRepositoriesResponseObject); ok {
-		if err := validResponse.VisitListForgeInstallationRepositoriesResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,10 +98,29 @@ func Register(mux *web.Mux, config Config) error {
 		if s.Answers != nil {
 			routes.Idempotent(s.claim)
 		}
-		HandlerWithOptions(strict, StdHTTPServerOptions{BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError})
+		HandlerWithOptions(strict, StdHTTPServerOptions{BaseURL: base, BaseRouter: forgeRoutes{routes}, ErrorHandlerFunc: mux.RequestError})
 		mux.Handle("GET "+base+"/openapi.json", contract)
 	}
 	return nil
+}
+
+// forgeRoutes also registers the operations of the GitHub App under the names that later clients
+// use.
+type forgeRoutes struct{ *web.Routes }
+
+var forgeNames = strings.NewReplacer(
+	"/v1/integrations/github/install", "/v1/integrations/forge/github/install",
+	"/v1/integrations/github/{integration_id}/", "/v1/integrations/forge/github/{integration_id}/",
+	"/v2/integrations/github/installation", "/v2/integrations/forge-github/installation",
+)
+
+// HandleFunc adds the route of an operation, and the route of the same operation under its other
+// name.
+func (r forgeRoutes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	r.Routes.HandleFunc(pattern, handler)
+	if other := forgeNames.Replace(pattern); other != pattern {
+		r.Routes.HandleFunc(other, handler)
+	}
 }
 
 func (s server) authenticate(mux *web.Mux) web.Middleware {
