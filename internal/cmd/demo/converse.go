@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,7 +26,8 @@ const (
 type turn struct {
 	number   int
 	question string
-	run      *runStream
+	run      string
+	stream   *client.Stream
 	answer   client.Answer
 	status   string
 	// ended is the time when its stream ended.
@@ -73,7 +75,8 @@ func (d *demo) converse(ctx context.Context, agent string) error {
 // interrupt runs the first question, and the second question in the middle of the answer to
 // the first.
 func (d *demo) interrupt(ctx context.Context, thread string, first, second *turn) error {
-	if err := d.ask(ctx, thread, first); err != nil {
+	d.show(output.Event{Kind: output.KindRun, Run: first.number, Text: first.question})
+	if err := d.start(ctx, thread, first); err != nil {
 		return err
 	}
 	enough := make(chan struct{})
@@ -86,11 +89,10 @@ func (d *demo) interrupt(ctx context.Context, thread string, first, second *turn
 			close(enough)
 		})
 	})
-	group.Go(func() (err error) {
+	group.Go(func() error {
 		select {
 		case <-enough:
-			second.run, err = d.start(ctx, thread, second)
-			return err
+			return d.start(ctx, thread, second)
 		case <-both.Done():
 			return context.Cause(both)
 		}
@@ -101,37 +103,35 @@ func (d *demo) interrupt(ctx context.Context, thread string, first, second *turn
 	return d.settle(ctx, thread, first, fmt.Sprintf("%d ms after run 2 was asked for", first.ended.Sub(asked).Milliseconds()))
 }
 
-// ask starts a run and shows its question.
-func (d *demo) ask(ctx context.Context, thread string, t *turn) (err error) {
-	d.show(output.Event{Kind: output.KindRun, Run: t.number, Text: t.question})
-	t.run, err = d.start(ctx, thread, t)
-	return err
-}
-
-func (d *demo) start(ctx context.Context, thread string, t *turn) (*runStream, error) {
-	return startRun(ctx, d.client, thread, map[string]any{
+// start asks the question of a turn.
+func (d *demo) start(ctx context.Context, thread string, t *turn) (err error) {
+	t.stream, err = d.client.Stream(ctx, http.MethodPost, thread+"/runs/stream", map[string]any{
 		"assistant_id":       graph,
 		"input":              map[string]any{"messages": []any{map[string]any{"role": "user", "content": t.question}}},
 		"multitask_strategy": "interrupt",
 		"stream_mode":        []string{"updates", "messages-tuple"},
 	})
+	if err == nil {
+		t.run = path.Base(t.stream.Header.Get("Content-Location"))
+	}
+	return err
 }
 
 // follow shows the stream of a run until it ends. It calls enough, if enough is not nil, when
 // InterruptAfter tokens have come, and fails if the run ends before.
 func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
-	defer func() { err = errors.Join(err, t.run.Close()) }()
+	defer func() { err = errors.Join(err, t.stream.Close()) }()
 	for {
-		event, err := t.run.next(ctx)
+		event, err := t.stream.Next(ctx)
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("read stream of run %s: %w", t.run, err)
 		}
 		before := t.tokens
 		if err := d.handle(t, event); err != nil {
-			return fmt.Errorf("read event %s of run %s: %w", event.Name, t.run.ID, err)
+			return fmt.Errorf("read event %s of run %s: %w", event.Name, t.run, err)
 		}
 		if enough != nil && before < d.InterruptAfter && t.tokens >= d.InterruptAfter {
 			enough()
@@ -139,7 +139,7 @@ func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
 	}
 	t.ended = time.Now()
 	if enough != nil && t.tokens < d.InterruptAfter {
-		return fmt.Errorf("run %s ended after %d tokens of its answer, before it could be interrupted after %d (--interrupt-after)", t.run.ID, t.tokens, d.InterruptAfter)
+		return fmt.Errorf("run %s ended after %d tokens of its answer, before it could be interrupted after %d (--interrupt-after)", t.run, t.tokens, d.InterruptAfter)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
 // handle shows the parts of the answer in an event of a run.
 func (d *demo) handle(t *turn, event sse.Event) (failed error) {
 	err := t.answer.Read(event, func(part client.Part) {
-		shown := output.Event{Run: t.number, RunID: t.run.ID}
+		shown := output.Event{Run: t.number, RunID: t.run}
 		switch {
 		case part.Failure != "":
 			failed = fmt.Errorf("the graph failed: %s", part.Failure)
@@ -172,14 +172,14 @@ func (d *demo) settle(ctx context.Context, thread string, t *turn, note string) 
 	var read struct {
 		Status string `json:"status"`
 	}
-	if err := d.client.Call(ctx, http.MethodGet, thread+"/runs/"+t.run.ID, nil, &read); err != nil {
+	if err := d.client.Call(ctx, http.MethodGet, thread+"/runs/"+t.run, nil, &read); err != nil {
 		return err
 	}
 	t.status = read.Status
 	if t.status != "interrupted" {
 		note = ""
 	}
-	d.show(output.Event{Kind: output.KindRunEnd, Run: t.number, RunID: t.run.ID, Status: t.status, Text: note})
+	d.show(output.Event{Kind: output.KindRunEnd, Run: t.number, RunID: t.run, Status: t.status, Text: note})
 	return nil
 }
 
@@ -190,7 +190,7 @@ func (d *demo) join(ctx context.Context, thread string, turns ...*turn) ([]outpu
 	}
 	for _, t := range turns {
 		var joined values
-		if err := d.client.Call(ctx, http.MethodGet, thread+"/runs/"+t.run.ID+"/join", nil, &joined); err != nil {
+		if err := d.client.Call(ctx, http.MethodGet, thread+"/runs/"+t.run+"/join", nil, &joined); err != nil {
 			return nil, err
 		}
 		t.joined = joined.Messages

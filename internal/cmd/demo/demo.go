@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/local"
@@ -236,15 +237,11 @@ func (d *demo) awaitDeployed(ctx context.Context, created deployment) error {
 
 // poll calls look until it reports that it is done.
 func (d *demo) poll(ctx context.Context, look func() (done bool, err error)) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
 	for {
 		if done, err := look(); done || err != nil {
 			return err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if !clock.Sleep(ctx, pollInterval) {
 			return context.Cause(ctx)
 		}
 	}
