@@ -1,6 +1,6 @@
 // Package agenthost offers one machine's compute target and builder over HTTP, to functions
 // that run as other processes or containers of the machine. Packages compute/remote and
-// build/remote are its clients; package agenthost/wire has the types that both sides share.
+// build/remote are its clients; package seam/wire has the types that both sides share.
 //
 //	POST   /releases                                   apply a release
 //	GET    /releases/{workspace}/{deployment}/{revision}?wait=

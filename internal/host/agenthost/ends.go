@@ -30,14 +30,13 @@ func (h *Host) Alarm(_ context.Context, ref compute.Ref, status compute.Status) 
 
 // giveEnds answers with the ends that the caller has not reported, and forgets the reported
 // ends.
-func (h *Host) giveEnds(w http.ResponseWriter, r *http.Request) error {
-	var told wire.Told
-	if err := decode(r, &told); err != nil {
-		return err
+func (h *Host) giveEnds(r *http.Request) (any, error) {
+	told, err := decode[wire.Told](r)
+	if err != nil {
+		return nil, err
 	}
 	h.ends.mu.Lock()
 	defer h.ends.mu.Unlock()
 	h.ends.noted = slices.DeleteFunc(h.ends.noted, func(e wire.End) bool { return e.Number <= told.Number })
-	respond(w, http.StatusOK, append([]wire.End{}, h.ends.noted...))
-	return nil
+	return append([]wire.End{}, h.ends.noted...), nil
 }

@@ -75,7 +75,7 @@ func New(cfg Config) (*Host, error) {
 	if err := h.releases.open(); err != nil {
 		return nil, fmt.Errorf("open agent host: %w", err)
 	}
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+	for pattern, handle := range map[string]func(*http.Request) (any, error){
 		"POST " + wire.Releases:  h.apply,
 		"GET " + wire.Release:    h.awaitRelease,
 		"DELETE " + wire.Release: h.remove,
@@ -87,11 +87,11 @@ func New(cfg Config) (*Host, error) {
 		"GET " + wire.Build:      h.awaitBuild,
 		"DELETE " + wire.Build:   h.removeBuild,
 		"POST " + wire.Log:       h.readLog,
-		"GET " + wire.LogChanges: h.watchLog,
 		"POST " + wire.LogLines:  h.appendLog,
 	} {
 		h.mux.Handle(pattern, h.own(handle))
 	}
+	h.mux.Handle("GET "+wire.LogChanges, h.guarded(h.watchLog))
 	if cfg.Uploads != nil {
 		h.mux.Handle("POST "+wire.Uploads, h.own(h.grantUpload))
 		h.mux.Handle("POST "+wire.UploadsOf, h.own(h.listUploads))
@@ -113,9 +113,25 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHT
 // owner closes them.
 func (h *Host) Close() { h.agents.CloseIdleConnections() }
 
-// own guards an operation of the host's own API. Its errors are answered in full: a caller with
+// own serves an operation of the host's own API, which returns its answer, or nil.
+func (h *Host) own(handle func(*http.Request) (any, error)) http.HandlerFunc {
+	return h.guarded(func(w http.ResponseWriter, r *http.Request) error {
+		answer, err := handle(r)
+		switch {
+		case err != nil:
+			return err
+		case answer == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			respond(w, http.StatusOK, answer)
+		}
+		return nil
+	})
+}
+
+// guarded wants the token of the host's own API. Its errors are answered in full: a caller with
 // the token may know them, and needs them to tell a person why a deployment fails.
-func (h *Host) own(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+func (h *Host) guarded(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := errToken
 		if isToken(r.Header.Get("Authorization"), h.cfg.Token) {
@@ -149,28 +165,29 @@ func isToken(authorization, want string) bool {
 }
 
 // decode reads a request's body. The error contains no part of the body.
-func decode(r *http.Request, value any) error {
+func decode[T any](r *http.Request) (body T, err error) {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
-	err := decoder.Decode(value)
+	err = decoder.Decode(&body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return fault.New(fault.TooLarge, "The body has more than %d bytes.", tooLarge.Limit)
+		return body, fault.New(fault.TooLarge, "The body has more than %d bytes.", tooLarge.Limit)
 	case err != nil:
-		return fault.New(fault.Invalid, "This version of the host does not take such a body.")
+		return body, fault.New(fault.Invalid, "This version of the host does not take such a body.")
 	}
-	return nil
+	return body, nil
 }
 
-// waiting returns a context that ends at the time when the caller wants an answer.
-func waiting(r *http.Request) (context.Context, context.CancelFunc, error) {
-	wait, err := time.ParseDuration(cmp.Or(r.URL.Query().Get(wire.Wait), "0s"))
+// await waits for an answer until the time when the caller wants it.
+func await[T any](r *http.Request, wait func(context.Context) (T, error)) (any, error) {
+	limit, err := time.ParseDuration(cmp.Or(r.URL.Query().Get(wire.Wait), "0s"))
 	if err != nil {
-		return nil, nil, fault.New(fault.Invalid, "The parameter %s is not a duration.", wire.Wait)
+		return nil, fault.New(fault.Invalid, "The parameter %s is not a duration.", wire.Wait)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), min(wait, wire.MaxWait))
-	return ctx, cancel, nil
+	ctx, cancel := context.WithTimeout(r.Context(), min(limit, wire.MaxWait))
+	defer cancel()
+	return wait(ctx)
 }
 
 func respond(w http.ResponseWriter, status int, value any) {

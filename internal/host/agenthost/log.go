@@ -20,38 +20,33 @@ func (h *Host) logOf(r *http.Request) (revisionlog.Log, error) {
 	return log, nil
 }
 
-func (h *Host) readLog(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) readLog(r *http.Request) (any, error) {
 	log, err := h.logOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var query revisionlog.Query
-	if err := decode(r, &query); err != nil {
-		return err
+	query, err := decode[revisionlog.Query](r)
+	if err != nil {
+		return nil, err
 	}
 	page, err := h.cfg.Logs.Read(r.Context(), log, query)
-	if err != nil && !errors.Is(err, revisionlog.ErrPosition) {
-		return err
+	if errors.Is(err, revisionlog.ErrPosition) {
+		return wire.LogPage{Page: page, NoPosition: true}, nil
 	}
-	respond(w, http.StatusOK, wire.LogPage{Page: page, NoPosition: err != nil})
-	return nil
+	return wire.LogPage{Page: page}, err
 }
 
 // appendLog adds lines that were printed on another machine.
-func (h *Host) appendLog(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) appendLog(r *http.Request) (any, error) {
 	log, err := h.logOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var lines []string
-	if err := decode(r, &lines); err != nil {
-		return err
+	lines, err := decode[[]string](r)
+	if err != nil {
+		return nil, err
 	}
-	if err := h.cfg.Logs.Append(r.Context(), log, lines); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return nil, h.cfg.Logs.Append(r.Context(), log, lines)
 }
 
 // watchLog answers with a line when it begins to watch, and with a line each time that the log

@@ -30,18 +30,16 @@ func (h *Host) Restore(ctx context.Context) error {
 	return nil
 }
 
-func (h *Host) apply(w http.ResponseWriter, r *http.Request) error {
-	return h.take(w, r, h.cfg.Target.Apply)
-}
+func (h *Host) apply(r *http.Request) (any, error) { return nil, h.take(r, h.cfg.Target.Apply) }
 
 // take passes the release of a request to the target, and stores its present description: the
 // host's next start uses this description.
-func (h *Host) take(w http.ResponseWriter, r *http.Request, run func(context.Context, compute.Release) error) error {
-	var release compute.Release
-	if err := decode(r, &release); err != nil {
-		return err
+func (h *Host) take(r *http.Request, run func(context.Context, compute.Release) error) error {
+	release, err := decode[compute.Release](r)
+	if err == nil {
+		err = checkRef(release.Ref)
 	}
-	if err := checkRef(release.Ref); err != nil {
+	if err != nil {
 		return err
 	}
 	h.order.Lock()
@@ -54,21 +52,20 @@ func (h *Host) take(w http.ResponseWriter, r *http.Request, run func(context.Con
 	if err := h.releases.keep(r.Context(), release); err != nil {
 		return fmt.Errorf("keep release: %w", err)
 	}
-	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // restart restarts a release's agents.
-func (h *Host) restart(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) restart(r *http.Request) (any, error) {
 	restarter, err := h.restarter()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	restartID := r.PathValue("restart")
 	if !id.Valid(restartID) {
-		return fault.New(fault.Invalid, "The restart %q is not an id.", restartID)
+		return nil, fault.New(fault.Invalid, "The restart %q is not an id.", restartID)
 	}
-	return h.take(w, r, func(ctx context.Context, release compute.Release) error {
+	return nil, h.take(r, func(ctx context.Context, release compute.Release) error {
 		if release.Ref != refOf(r) {
 			return fault.New(fault.Invalid, "The body is not the release of the path.")
 		}
@@ -76,22 +73,14 @@ func (h *Host) restart(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (h *Host) awaitRestart(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) awaitRestart(r *http.Request) (any, error) {
 	restarter, err := h.restarter()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel, err := waiting(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	status, err := restarter.AwaitRestart(ctx, refOf(r), r.PathValue("restart"))
-	if err != nil {
-		return err
-	}
-	respond(w, http.StatusOK, status)
-	return nil
+	return await(r, func(ctx context.Context) (compute.Status, error) {
+		return restarter.AwaitRestart(ctx, refOf(r), r.PathValue("restart"))
+	})
 }
 
 func (h *Host) restarter() (compute.Restarter, error) {
@@ -102,53 +91,32 @@ func (h *Host) restarter() (compute.Restarter, error) {
 	return restarter, nil
 }
 
-func (h *Host) awaitRelease(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel, err := waiting(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	status, err := h.cfg.Target.Await(ctx, refOf(r))
-	if err != nil {
-		return err
-	}
-	respond(w, http.StatusOK, status)
-	return nil
+func (h *Host) awaitRelease(r *http.Request) (any, error) {
+	return await(r, func(ctx context.Context) (compute.Status, error) { return h.cfg.Target.Await(ctx, refOf(r)) })
 }
 
-func (h *Host) awaitRelapse(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) awaitRelapse(r *http.Request) (any, error) {
 	minder, ok := h.cfg.Target.(compute.Minder)
 	if !ok {
-		return fault.New(fault.NotFound, "Nobody minds the releases of this host.")
+		return nil, fault.New(fault.NotFound, "Nobody minds the releases of this host.")
 	}
-	ctx, cancel, err := waiting(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	reason, err := minder.AwaitRelapse(ctx, refOf(r))
-	if err != nil {
-		return err
-	}
-	respond(w, http.StatusOK, wire.Relapsed{Reason: reason})
-	return nil
+	return await(r, func(ctx context.Context) (wire.Relapsed, error) {
+		reason, err := minder.AwaitRelapse(ctx, refOf(r))
+		return wire.Relapsed{Reason: reason}, err
+	})
 }
 
-func (h *Host) remove(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) remove(r *http.Request) (any, error) {
 	ref := refOf(r)
 	if err := checkRef(ref); err != nil {
-		return err
+		return nil, err
 	}
 	h.order.Lock()
 	defer h.order.Unlock()
 	if err := h.cfg.Target.Remove(r.Context(), ref); err != nil {
-		return err
+		return nil, err
 	}
-	if err := h.releases.forget(ref); err != nil {
-		return fmt.Errorf("forget release: %w", err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return nil, h.releases.forget(ref)
 }
 
 func refOf(r *http.Request) compute.Ref {

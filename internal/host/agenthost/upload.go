@@ -17,54 +17,40 @@ type Uploads interface {
 	Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler
 }
 
-func (h *Host) grantUpload(w http.ResponseWriter, r *http.Request) error {
-	var asked wire.Upload
-	if err := decode(r, &asked); err != nil {
-		return err
+func (h *Host) grantUpload(r *http.Request) (any, error) {
+	asked, err := decode[wire.Upload](r)
+	if err != nil {
+		return nil, err
 	}
 	if ref, ok := upload.Parse(asked.Path()); !ok || ref != asked.Ref {
-		return fault.New(fault.Invalid, "%q is no upload's path.", asked.Path())
+		return nil, fault.New(fault.Invalid, "%q is no upload's path.", asked.Path())
 	}
-	grant, err := h.cfg.Uploads.Grant(r.Context(), asked.Ref, asked.Base)
-	if err != nil {
-		return err
-	}
-	respond(w, http.StatusOK, grant)
-	return nil
+	return h.cfg.Uploads.Grant(r.Context(), asked.Ref, asked.Base)
 }
 
-func (h *Host) listUploads(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) listUploads(r *http.Request) (any, error) {
 	workspace, deployment, err := uploadsOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	refs, err := h.cfg.Uploads.List(r.Context(), workspace, deployment)
-	if err != nil {
-		return err
-	}
-	respond(w, http.StatusOK, refs)
-	return nil
+	return h.cfg.Uploads.List(r.Context(), workspace, deployment)
 }
 
-func (h *Host) removeUploads(w http.ResponseWriter, r *http.Request) error {
+func (h *Host) removeUploads(r *http.Request) (any, error) {
 	workspace, deployment, err := uploadsOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var refs []upload.Ref
-	if err := decode(r, &refs); err != nil {
-		return err
+	refs, err := decode[[]upload.Ref](r)
+	if err != nil {
+		return nil, err
 	}
 	for _, ref := range refs {
 		if _, ok := upload.ParseOf(workspace, deployment, ref.Path()); !ok {
-			return fault.New(fault.Invalid, "%q is no upload's path of the deployment.", ref.Path())
+			return nil, fault.New(fault.Invalid, "%q is no upload's path of the deployment.", ref.Path())
 		}
 	}
-	if err := h.cfg.Uploads.Remove(r.Context(), workspace, deployment, refs); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return nil, h.cfg.Uploads.Remove(r.Context(), workspace, deployment, refs)
 }
 
 // uploadsOf names the deployment that a request is about.

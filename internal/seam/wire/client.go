@@ -42,31 +42,13 @@ func (c *Client) URL(path string) string { return c.base + path }
 
 // Send makes a request whose answer has no content except success. A nil body sends no body.
 func (c *Client) Send(ctx context.Context, method, path string, body any) error {
-	var encoded []byte
-	if body != nil {
-		var err error
-		if encoded, err = json.Marshal(body); err != nil {
-			return fmt.Errorf("encode request: %w", err)
-		}
-	}
-	_, err := c.do(ctx, method, path, encoded, 0)
-	return err
+	return c.do(ctx, method, path, body, nil, 0)
 }
 
 // Post makes a request and returns its answer.
 func Post[T any](ctx context.Context, c *Client, path string, body any) (answer T, err error) {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		return answer, fmt.Errorf("encode request: %w", err)
-	}
-	text, err := c.do(ctx, http.MethodPost, path, encoded, 0)
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return answer, fmt.Errorf("decode answer of the agent host: %w", err)
-	}
-	return answer, nil
+	err = c.do(ctx, http.MethodPost, path, body, &answer, 0)
+	return answer, err
 }
 
 // Listen calls heard for each piece of an answer that continues until ctx ends, or until the
@@ -111,23 +93,25 @@ func Await[T any](ctx context.Context, c *Client, path string, settled func(T) b
 }
 
 func ask[T any](ctx context.Context, c *Client, path string, wait time.Duration) (answer T, err error) {
-	body, err := c.do(ctx, http.MethodGet, path+"?"+Wait+"="+wait.String(), nil, wait)
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return answer, fmt.Errorf("decode answer of the agent host: %w", err)
-	}
-	return answer, nil
+	err = c.do(ctx, http.MethodGet, path+"?"+Wait+"="+wait.String(), nil, &answer, wait)
+	return answer, err
 }
 
-// do returns the body of a successful answer.
-func (c *Client) do(ctx context.Context, method, path string, body []byte, wait time.Duration) ([]byte, error) {
+// do makes a request, with a body unless it is nil, and decodes a successful answer unless out is
+// nil.
+func (c *Client) do(ctx context.Context, method, path string, body, out any, wait time.Duration) error {
+	var encoded []byte
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, wait+answerLimit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, c.URL(path), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, c.URL(path), bytes.NewReader(encoded))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	if body != nil {
@@ -135,18 +119,24 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, wait 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
+		return fmt.Errorf("agent host: %w", err)
 	}
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return nil, fmt.Errorf("agent host: %w", err)
+		return fmt.Errorf("agent host: %w", err)
 	}
 	if response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusMultipleChoices {
-		return answer, nil
+		if out != nil {
+			err = json.Unmarshal(answer, out)
+		}
+		if err != nil {
+			return fmt.Errorf("decode answer of the agent host: %w", err)
+		}
+		return nil
 	}
 	var problem Problem
 	if err := json.Unmarshal(answer, &problem); err != nil || problem.Detail == "" {
 		problem.Detail = "it is no agent host"
 	}
-	return nil, fmt.Errorf("agent host answered %s: %s", response.Status, problem.Detail)
+	return fmt.Errorf("agent host answered %s: %s", response.Status, problem.Detail)
 }
