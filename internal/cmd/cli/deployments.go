@@ -21,7 +21,7 @@ import (
 )
 
 func newDeployments() *cobra.Command {
-	return group("deployments", "List, show and delete deployments", newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete())
+	return exit.Group("deployments", "List, show and delete deployments", newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete())
 }
 
 // call is a command that sends requests to a server, with the command's arguments.

@@ -5,8 +5,6 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
-
-	"github.com/slipway-run/slipway/internal/cmd/exit"
 )
 
 // Commands returns the commands.
@@ -15,16 +13,6 @@ func Commands() []*cobra.Command {
 		newNew(), newDev(), newDeploy(), newChat(), newRollback(), newLogs(), newExplain(),
 		newDeployments(), newThreads(), newRuns(), newOpen(), newWhoami(), newLogin(), newLogout(), newContext(), newConfig(), newExitCodes(),
 	}
-}
-
-// group returns a command that only has subcommands.
-func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(commands...)
-	return cmd
 }
 
 // newExitCodes makes the help page about exit codes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -24,7 +25,7 @@ type runShown struct {
 }
 
 func newRuns() *cobra.Command {
-	return group("runs", "List, show, explain, stream, wait for and end the runs of a thread",
+	return exit.Group("runs", "List, show, explain, stream, wait for and end the runs of a thread",
 		newRunsList(), newRunsStream(), newRunsExplain(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
 }
 

@@ -24,7 +24,7 @@ type setting struct {
 }
 
 func newConfig() *cobra.Command {
-	return group("config", "Show the values that commands use", newConfigShow())
+	return exit.Group("config", "Show the values that commands use", newConfigShow())
 }
 
 func newConfigShow() *cobra.Command {

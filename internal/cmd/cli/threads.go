@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -21,7 +22,7 @@ type thread struct {
 }
 
 func newThreads() *cobra.Command {
-	return group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow())
+	return exit.Group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow())
 }
 
 func newThreadsList() *cobra.Command {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
 // The exit codes.
@@ -40,6 +41,24 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// Group returns a command that only has subcommands.
+func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// Program returns the command of a program, which shows errors itself.
+func Program(name, short string, commands ...*cobra.Command) *cobra.Command {
+	root := Group(name, short, commands...)
+	root.Version, root.SilenceErrors, root.SilenceUsage = build.Version(), true, true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usage(err) })
+	return root
 }
 
 // CredentialsError is an error of the credentials, or of their permissions.

@@ -15,7 +15,7 @@ import (
 )
 
 func newAudit() *cobra.Command {
-	return group("audit", "Show the changes in a workspace and their callers", newAuditList())
+	return exit.Group("audit", "Show the changes in a workspace and their callers", newAuditList())
 }
 
 // shownEntry is an entry of the audit log in JSON.

@@ -20,7 +20,7 @@ import (
 )
 
 func newKeys() *cobra.Command {
-	return group("keys", "Make, list and revoke API keys", newKeysCreate(), newKeysList(), newKeysRevoke())
+	return exit.Group("keys", "Make, list and revoke API keys", newKeysCreate(), newKeysList(), newKeysRevoke())
 }
 
 const keysCreateLong = `Prints the key on stdout, once: the key is not stored and cannot be read again. A key of the role admin

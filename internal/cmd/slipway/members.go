@@ -14,7 +14,7 @@ import (
 )
 
 func newMembers() *cobra.Command {
-	return group("members", "Manage the people who may use a workspace, and their roles", newMembersAdd(), newMembersList(), newMembersSetRole(), newMembersRemove())
+	return exit.Group("members", "Manage the people who may use a workspace, and their roles", newMembersAdd(), newMembersList(), newMembersSetRole(), newMembersRemove())
 }
 
 const membersAddLong = `Prints the member's id on stdout. USER is an email address, or with --issuer the subject of that

@@ -5,21 +5,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/cmd/cli"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
-	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/cmd/local"
 )
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "slipway",
-		Short:         "Ship agents, and talk to them",
-		Version:       build.Version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          exit.Arguments(cobra.NoArgs),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usage(err) })
-	root.AddCommand(newServe(), newConnect(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit(), newBackup(), newRestore(), newDoctor())
+	root := exit.Program("slipway", "Ship agents, and talk to them",
+		newServe(), local.NewConnect(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit(), newBackup(), newRestore(), newDoctor())
 	root.AddCommand(cli.Commands()...)
 	return root
 }

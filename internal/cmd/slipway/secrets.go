@@ -20,7 +20,7 @@ import (
 )
 
 func newSecrets() *cobra.Command {
-	return group("secrets", "Manage the keys that protect secrets", newSecretsRotate(), newSecretsReseal(), newSecretsRetire())
+	return exit.Group("secrets", "Manage the keys that protect secrets", newSecretsRotate(), newSecretsReseal(), newSecretsRetire())
 }
 
 const secretsRotateLong = `New secrets are sealed with the new key, and new API keys are stored by its fingerprints. A running

@@ -17,7 +17,7 @@ import (
 )
 
 func newTrust() *cobra.Command {
-	return group("trust", "Manage the jobs of CI services that may use a workspace, and their roles", newTrustAdd(), newTrustList(), newTrustRemove())
+	return exit.Group("trust", "Manage the jobs of CI services that may use a workspace, and their roles", newTrustAdd(), newTrustList(), newTrustRemove())
 }
 
 const trustAddLong = `Prints the rule's id on stdout. The rule admits a job if the job's token comes from the issuer and has

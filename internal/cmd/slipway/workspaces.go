@@ -11,18 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// group returns a command that only has subcommands.
-func group(name, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: name, Short: short, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(commands...)
-	return cmd
-}
-
 func newWorkspaces() *cobra.Command {
-	return group("workspaces", "Make and list workspaces, which everything belongs to", newWorkspacesCreate(), newWorkspacesList())
+	return exit.Group("workspaces", "Make and list workspaces, which everything belongs to", newWorkspacesCreate(), newWorkspacesList())
 }
 
 const workspacesCreateLong = `Prints the workspace's id on stdout, which clients send as X-Tenant-Id.

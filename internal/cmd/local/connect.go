@@ -1,4 +1,4 @@
-package main
+package local
 
 import (
 	"github.com/spf13/cobra"
@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// newConnect makes the command from which ssh gets its connections while a server clones a
+// NewConnect makes the command from which ssh gets its connections while a server clones a
 // repository.
-func newConnect() *cobra.Command {
+func NewConnect() *cobra.Command {
 	return &cobra.Command{
 		Use: standalone.ConnectCommand + " HOST PORT", Hidden: true, Args: exit.Arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
