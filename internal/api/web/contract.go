@@ -118,19 +118,6 @@ func (c *Contract) Operations() []Operation {
 	return all
 }
 
-// Compile compiles all operations. Tests call it: an invalid document is a mistake in the program,
-// which no request should find.
-//
-// A document is invalid if it asks for a check that requests would not get: see [keywords].
-func (c *Contract) Compile() error {
-	for _, pattern := range slices.Sorted(maps.Keys(c.operations)) {
-		if _, err := c.operations[pattern].checks(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (c *Contract) publish() ([]byte, error) {
 	l, err := c.loader()
 	if err != nil {

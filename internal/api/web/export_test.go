@@ -1,12 +1,25 @@
 package web
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/slipway-run/slipway/internal/base/lru"
 )
+
+// Compile compiles all operations: an invalid document is a mistake in the program, which no
+// request should find.
+func (c *Contract) Compile() error {
+	for _, pattern := range slices.Sorted(maps.Keys(c.operations)) {
+		if _, err := c.operations[pattern].checks(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // SetArrival sets how long a body may take to arrive, before any request is checked.
 func (c *Contract) SetArrival(arrival time.Duration) error {

@@ -147,7 +147,7 @@ type Store struct {
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, now clock.Clock) *Store {
-	return &Store{table: t, now: now, refused: newRefused()}
+	return &Store{table: t, now: now, refused: lru.New[string, *refused](refusedWorkspaces)}
 }
 
 // Add adds an entry outside of any other transaction.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/slipway-run/slipway/internal/base/lru"
 )
 
 const (
@@ -67,8 +65,4 @@ func (s *Store) refusedOf(workspace string) *refused {
 	r := &refused{}
 	s.refused.Put(workspace, r, 1)
 	return r
-}
-
-func newRefused() *lru.Cache[string, *refused] {
-	return lru.New[string, *refused](refusedWorkspaces)
 }

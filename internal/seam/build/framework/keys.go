@@ -33,9 +33,6 @@ type key struct {
 	// offer is the Offer that the platform must have for the key to work. Elsewhere the key is
 	// refused.
 	offer Offer
-	// built keys are for the builder alone: a runtime in an image that was built elsewhere has
-	// nothing to do with them.
-	built bool
 }
 
 // Offer is a key of the configuration file that works if the platform offers it.
@@ -72,13 +69,13 @@ var keys = map[string]key{
 	"api_version":    {remark: noReleases},
 
 	"source":           {language: Python},
-	"pip_config_file":  {language: Python, built: true},
-	"pip_installer":    {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python, built: true},
-	"package_manager":  {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python, built: true},
-	"keep_pkg_tools":   {language: Python, built: true},
-	"dockerfile_lines": {refused: noImage, offer: OfferLines, built: true},
-	"base_image":       {built: true},
-	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`, built: true,
+	"pip_config_file":  {language: Python},
+	"pip_installer":    {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python},
+	"package_manager":  {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python},
+	"keep_pkg_tools":   {language: Python},
+	"dockerfile_lines": {refused: noImage, offer: OfferLines},
+	"base_image":       {},
+	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`,
 		except: map[string]string{`"debian"`: "", `"bookworm"`: ownDistribution, `"wolfi"`: ownDistribution}},
 
 	"auth":         {read: true},
