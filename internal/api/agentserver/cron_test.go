@@ -116,7 +116,7 @@ func TestACronOfADeletedDeploymentWaits(t *testing.T) {
 	wantStatus(t, made, http.StatusOK)
 	due, err := clock.Parse(made.string("next_run_date"))
 	check.Must(t, err)
-	check.Must(t, f.deployments.DeleteAs(t.Context(), f.deployment, deployment.Deletion{Window: time.Hour}))
+	check.Must(t, f.deployments.Delete(t.Context(), f.deployment, deployment.Deletion{Window: time.Hour}))
 	wantStatus(t, f.call(t, "GET", thread, nil), http.StatusNotFound)
 	late := due.Add(time.Second)
 	f.crons.Now = func() time.Time { return late }

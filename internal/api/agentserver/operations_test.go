@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -370,7 +371,7 @@ func TestDeploymentsThatAreNotThereAreNotFound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	run := f.finish(t, f.newThread(t), hi())
-	check.Must(t, f.deployments.Delete(t.Context(), f.deployment))
+	check.Must(t, f.deployments.Delete(t.Context(), f.deployment, deployment.Deletion{}))
 	for _, missing := range []string{unknownID, "x", f.deployment.Deployment} {
 		for name, o := range operations {
 			if o.public {

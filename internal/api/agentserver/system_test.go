@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -43,7 +44,7 @@ func TestOKTellsWhetherAnAgentServes(t *testing.T) {
 	agent.Close()
 	wantDetail(t, ok(), http.StatusServiceUnavailable, "The deployment's agent has ended, and is being started again.")
 
-	check.Must(t, f.deployments.Delete(t.Context(), f.deployment))
+	check.Must(t, f.deployments.Delete(t.Context(), f.deployment, deployment.Deletion{}))
 	missing := "Deployment ID " + f.deployment.Deployment + " not found."
 	wantDetail(t, ok(), http.StatusNotFound, missing)
 	wantDetail(t, f.call(t, "GET", "/info", nil), http.StatusNotFound, missing)

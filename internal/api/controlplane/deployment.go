@@ -119,7 +119,7 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRequestObject) (DeleteDeploymentResponseObject, error) {
 	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
 	how.Window, how.Expect = seconds(request.Params.RecoveryWindowSeconds), web.ExpectedVersionsOf(ctx, request.DeploymentID)
-	if err := s.Deployments.DeleteAs(ctx, ref(ctx, request.DeploymentID), how); err != nil {
+	if err := s.Deployments.Delete(ctx, ref(ctx, request.DeploymentID), how); err != nil {
 		return nil, err
 	}
 	return DeleteDeployment204Response{}, nil
@@ -132,7 +132,7 @@ func (s server) DeleteDeployments(ctx context.Context, request DeleteDeployments
 	done := DeploymentsDeleted{DeploymentIds: []string{}, Failed: []DeploymentNotDeleted{}}
 	missing := 0
 	for _, id := range request.Params.DeploymentIds {
-		err := s.Deployments.DeleteAs(ctx, ref(ctx, id), how)
+		err := s.Deployments.Delete(ctx, ref(ctx, id), how)
 		known, ok := errors.AsType[*fault.Error](err)
 		switch {
 		case err == nil:

@@ -38,7 +38,7 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 	must(err)
 	_, err = f.Cancel(ctx, d.Revision(d.Latest))
 	must(err)
-	must(f.Delete(ctx, d.Ref))
+	must(f.Delete(ctx, d.Ref, deployment.Deletion{}))
 	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
 	must(err)
 	type line struct {

@@ -119,7 +119,7 @@ func TestOnlyTheAgentThatServesIsToldOf(t *testing.T) {
 	f.alarm(t, ref, second, "it ended too")
 	f.wantOfAgents(t, ref, [4]string{"agent.crashed", first, "AGENT_ENDED", "it ended"}, [4]string{"agent.crashed", second, "AGENT_ENDED", "it ended too"})
 
-	if err := f.Delete(t.Context(), ref); err != nil {
+	if err := f.Delete(t.Context(), ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	f.alarm(t, ref, second, "it is deleted")

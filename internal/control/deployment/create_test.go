@@ -160,7 +160,7 @@ func TestACreateThatIsStoredSucceeds(t *testing.T) {
 	if d, err = f.Patch(t.Context(), d.Ref, deployment.Patch{RevisionConfig: revision.Config{RepoRef: new("dev")}}); err != nil {
 		t.Fatalf("patch: %v", err)
 	}
-	if err := f.Delete(t.Context(), d.Ref); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatalf("delete: %v", err)
 	}
 	if due := f.overdue(t, f.clock.Now().Add(time.Hour)); len(due) != 1 {

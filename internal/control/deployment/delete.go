@@ -31,10 +31,7 @@ type Deletion struct {
 
 // Delete takes a deployment out of its workspace's list, frees its name and starts the
 // teardown. Deleting it again only ends its recovery window, if it has a recovery window.
-func (s *Store) Delete(ctx context.Context, ref Ref) error { return s.DeleteAs(ctx, ref, Deletion{}) }
-
-// DeleteAs deletes a deployment in one of several ways.
-func (s *Store) DeleteAs(ctx context.Context, ref Ref, how Deletion) error {
+func (s *Store) Delete(ctx context.Context, ref Ref, how Deletion) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, ref)
 		if err != nil {

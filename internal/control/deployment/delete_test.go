@@ -20,7 +20,7 @@ import (
 
 func (f *fixture) delete(t *testing.T, ref deployment.Ref) {
 	t.Helper()
-	if err := f.Delete(t.Context(), ref); err != nil {
+	if err := f.Delete(t.Context(), ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,7 +85,7 @@ func TestOnlyTheOwnDeploymentCanBeDeleted(t *testing.T) {
 	f := setUp(t)
 	d := f.create(t, fromGit("weather"))
 	for _, ref := range []deployment.Ref{{Workspace: workspace, Deployment: "unknown"}, {Workspace: "another", Deployment: d.Deployment}} {
-		if err := f.Delete(t.Context(), ref); !fault.Is(err, fault.NotFound) {
+		if err := f.Delete(t.Context(), ref, deployment.Deletion{}); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%v: got %v, want a fault of kind not_found", ref, err)
 		}
 	}

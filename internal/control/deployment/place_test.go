@@ -62,7 +62,7 @@ func TestADeploymentTakesItsPlace(t *testing.T) {
 		}
 	}
 	used()
-	if err := f.Delete(t.Context(), d.Ref); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	used()

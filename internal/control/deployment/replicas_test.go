@@ -82,7 +82,7 @@ func TestReplicasAreCounted(t *testing.T) {
 	if _, err := f.Patch(t.Context(), d.Ref, deployment.Patch{RevisionConfig: revision.Config{ImageURI: new("registry.test/agent:2")}}); err != nil {
 		t.Errorf("a change to as many replicas: %v", err)
 	}
-	if err := f.Delete(t.Context(), d.Ref); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	f.wantReplicas(t, 11)

@@ -69,7 +69,7 @@ func TestTheWatchIsWhatTheDeploymentSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(d.Ref, "main")
-	if err := f.Delete(t.Context(), d.Ref); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	want(d.Ref, "")
@@ -98,7 +98,7 @@ func TestBuildIsAPatchOfTheSameRef(t *testing.T) {
 	f.patch(t, d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{BuildOnPush: new(false)}})
 	for name, err := range map[string]error{
 		"not on pushes": f.Build(t.Context(), workspace, d.Deployment, "abc"),
-		"deleted":       errors.Join(f.Delete(t.Context(), d.Ref), f.Build(t.Context(), workspace, d.Deployment, "abc")),
+		"deleted":       errors.Join(f.Delete(t.Context(), d.Ref, deployment.Deletion{}), f.Build(t.Context(), workspace, d.Deployment, "abc")),
 	} {
 		if !fault.Is(err, fault.Conflict) {
 			t.Errorf("%s: got %v", name, err)

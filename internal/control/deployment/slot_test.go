@@ -230,7 +230,7 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	}
 	want("without it", 0)
 	f.clock.Pass(time.Hour)
-	if err := f.Delete(t.Context(), d.Ref); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	want("deleted", 1)

@@ -28,7 +28,7 @@ const window = 7 * 24 * time.Hour
 // deleteWithin deletes a deployment with a recovery window.
 func (f *fixture) deleteWithin(t *testing.T, ref deployment.Ref, window time.Duration) deployment.Deployment {
 	t.Helper()
-	if err := f.DeleteAs(t.Context(), ref, deployment.Deletion{Window: window}); err != nil {
+	if err := f.Delete(t.Context(), ref, deployment.Deletion{Window: window}); err != nil {
 		t.Fatal(err)
 	}
 	return f.get(t, ref)
@@ -183,7 +183,7 @@ func TestUndeleteAfterTheProjectWasDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DeleteAs(t.Context(), d.Ref, deployment.Deletion{Window: window, TracingProject: true}); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{Window: window, TracingProject: true}); err != nil {
 		t.Fatal(err)
 	}
 	f.undelete(t, d.Ref)
@@ -261,7 +261,7 @@ func TestAWindowIsOnlyEverEndedEarlier(t *testing.T) {
 
 	other := f.create(t, fromGit("other"))
 	f.deleteWithin(t, other.Ref, window)
-	if err := f.DeleteAs(t.Context(), other.Ref, deployment.Deletion{Force: true, Window: window}); err != nil {
+	if err := f.Delete(t.Context(), other.Ref, deployment.Deletion{Force: true, Window: window}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Undelete(t.Context(), other.Ref, nil); !fault.Is(err, fault.NotFound) {

@@ -131,7 +131,7 @@ func TestOnlyUploadedSourcesHaveUploads(t *testing.T) {
 	}
 	git := f.create(t, fromGit("git"))
 	refused(git.Ref, fault.Invalid, "only available for 'internal_source' source deployments")
-	if err := f.Delete(t.Context(), d.Ref); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	refused(d.Ref, fault.Conflict, "is being deleted")

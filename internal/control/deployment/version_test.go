@@ -26,14 +26,14 @@ func TestAChangeOfAnotherVersion(t *testing.T) {
 		if _, err := f.Patch(t.Context(), d.Ref, patch); !fault.Is(err, fault.Stale) {
 			t.Errorf("patch of %v: got %v", stale, err)
 		}
-		if err := f.DeleteAs(t.Context(), d.Ref, deployment.Deletion{Expect: stale}); !fault.Is(err, fault.Stale) {
+		if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{Expect: stale}); !fault.Is(err, fault.Stale) {
 			t.Errorf("deletion of %v: got %v", stale, err)
 		}
 	}
 	if got := f.get(t, d.Ref); got.Version() != changed.Version() || got.Status == deployment.AwaitingDelete {
 		t.Errorf("got version %d, %s", got.Version(), got.Status)
 	}
-	if err := f.DeleteAs(t.Context(), d.Ref, deployment.Deletion{Expect: deployment.Versions{7, changed.Version()}}); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{Expect: deployment.Versions{7, changed.Version()}}); err != nil {
 		t.Error(err)
 	}
 }

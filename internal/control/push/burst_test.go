@@ -81,8 +81,8 @@ func TestTheHookOfADeploymentThatThereIs(t *testing.T) {
 		return d.Ref
 	}
 	here, gone := create("here"), create("gone")
-	check.Must(t, store.Delete(t.Context(), gone))
-	check.Must(t, store.DeleteAs(t.Context(), gone, deployment.Deletion{Force: true}))
+	check.Must(t, store.Delete(t.Context(), gone, deployment.Deletion{}))
+	check.Must(t, store.Delete(t.Context(), gone, deployment.Deletion{Force: true}))
 	signed := push.Delivery{Signature: sign(nil, "whatever-it-is-signed-with")}
 	check.Must(t, f.Expects(t.Context(), workspace, here.Deployment, signed)) // also where pushes build nothing: a ping is answered
 	for name, err := range map[string]error{

@@ -114,7 +114,7 @@ func TestPushedImages(t *testing.T) {
 		t.Errorf("kept are %v, want %s among them", m.images.kept, names[3])
 	}
 
-	if err := s.deployments.Delete(t.Context(), d.Ref); err != nil {
+	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)

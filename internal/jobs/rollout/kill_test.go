@@ -197,7 +197,7 @@ func killsTeardown(t *testing.T, window time.Duration, n int) bool {
 	first.kill()
 	died := dies(t, m, n, func(t *testing.T, s *server) {
 		ctx := context.WithoutCancel(t.Context())
-		if s.deployments.DeleteAs(ctx, d.Ref, deployment.Deletion{Window: window}) != nil {
+		if s.deployments.Delete(ctx, d.Ref, deployment.Deletion{Window: window}) != nil {
 			return
 		}
 		select {
@@ -281,7 +281,7 @@ func TestRestoreStartsWhatShouldRunOnly(t *testing.T) {
 	first.kill()
 	stopped := m.start(t, m.table)
 	stopped.kill()
-	if err := stopped.deployments.Delete(t.Context(), deleted.Ref); err != nil {
+	if err := stopped.deployments.Delete(t.Context(), deleted.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	tokens := map[string]string{}

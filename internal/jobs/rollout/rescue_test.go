@@ -44,7 +44,7 @@ func TestATeardownThatWasNeverStartedIsStarted(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
-	if err := m.neglected(s).Delete(t.Context(), d.Ref); err != nil {
+	if err := m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	s.rescue(t)
@@ -271,7 +271,7 @@ func TestForceLeavesBehindOnlyWhatCannotBeRemoved(t *testing.T) {
 func force(t *testing.T, deployments *deployment.Store, ref deployment.Ref) {
 	t.Helper()
 	for _, forced := range []bool{false, true} {
-		if err := deployments.DeleteAs(t.Context(), ref, deployment.Deletion{Force: forced}); err != nil {
+		if err := deployments.Delete(t.Context(), ref, deployment.Deletion{Force: forced}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestOneThatCannotBeRescuedDoesNotKeepTheOthers(t *testing.T) {
 	var torn []deployment.Deployment
 	for _, name := range []string{"one", "two"} {
 		d := s.settle(t, s.create(t, fromGit(name)).Ref)
-		if err := m.neglected(s).Delete(t.Context(), d.Ref); err != nil {
+		if err := m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 			t.Fatal(err)
 		}
 		torn = append(torn, d)

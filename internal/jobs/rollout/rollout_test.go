@@ -146,7 +146,7 @@ func TestAnImageWithoutAContainerEngineFailsInWords(t *testing.T) {
 	if r.Reason != rollout.ReasonNoContainerEngine || !strings.Contains(r.Message, "container engine") {
 		t.Errorf("got %s: %s", r.Reason, r.Message)
 	}
-	if err := s.deployments.Delete(t.Context(), d.Ref); err != nil {
+	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
@@ -220,7 +220,7 @@ func TestNoSecretIsInAWorkflow(t *testing.T) {
 	s.patch(t, d.Ref, again("dev"))
 	d = s.settle(t, d.Ref)
 	m.target.fail("Apply", 0)
-	if err := s.deployments.Delete(t.Context(), d.Ref); err != nil {
+	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	release, _ := m.target.release(d.Active)

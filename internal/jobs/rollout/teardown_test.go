@@ -19,7 +19,7 @@ import (
 // deleteAndAwait deletes a deployment and waits for its teardown.
 func (s *server) deleteAndAwait(t *testing.T, d deployment.Deployment) {
 	t.Helper()
-	if err := s.deployments.Delete(t.Context(), d.Ref); err != nil {
+	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
@@ -28,7 +28,7 @@ func (s *server) deleteAndAwait(t *testing.T, d deployment.Deployment) {
 // deleteWithin deletes a deployment with a recovery window.
 func (s *server) deleteWithin(t *testing.T, d deployment.Deployment, window time.Duration) {
 	t.Helper()
-	if err := s.deployments.DeleteAs(t.Context(), d.Ref, deployment.Deletion{Window: window}); err != nil {
+	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{Window: window}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -208,7 +208,7 @@ func TestDeletingAgainStartsNoSecondTeardown(t *testing.T) {
 		<-goOn
 	})
 	for range 3 {
-		if err := s.deployments.Delete(t.Context(), d.Ref); err != nil {
+		if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestDeletingAgainStartsNoSecondTeardown(t *testing.T) {
 	close(goOn)
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
 	s.wantGone(t, d)
-	if err := s.deployments.Delete(t.Context(), d.Ref); !fault.Is(err, fault.NotFound) {
+	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); !fault.Is(err, fault.NotFound) {
 		t.Errorf("afterwards: got %v, want a fault of kind not_found", err)
 	}
 }
@@ -243,7 +243,7 @@ func TestTheNameOfADeletedDeploymentCanBeUsedAtOnce(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
-	if err := s.deployments.Delete(t.Context(), d.Ref); err != nil {
+	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
 		t.Fatal(err)
 	}
 	next := s.settle(t, s.create(t, fromGit("weather")).Ref)

@@ -101,7 +101,7 @@ func TestAWindowThatEndsEarlier(t *testing.T) {
 		stopped := s.performed("StopReleases")
 		s.deleteWithin(t, d, longestWindow)
 		<-stopped
-		if err := s.deployments.DeleteAs(t.Context(), d.Ref, how); err != nil {
+		if err := s.deployments.Delete(t.Context(), d.Ref, how); err != nil {
 			t.Fatal(err)
 		}
 		s.awaitEnd(t, workflow.Teardown, d.Deployment+"-2")
@@ -156,7 +156,7 @@ func TestATeardownThatHasGivenUpWaitsForItsWindow(t *testing.T) {
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
 	s.fillWithThreads(t, d.Ref, 2)
-	if err := m.neglected(s).DeleteAs(t.Context(), d.Ref, deployment.Deletion{Window: longestWindow}); err != nil {
+	if err := m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{Window: longestWindow}); err != nil {
 		t.Fatal(err)
 	}
 	s.rollout.Workflow = ended{s.workflow, workflow.Failed}
@@ -280,7 +280,7 @@ func TestAnUndeleteThatIsKilledGoesOn(t *testing.T) {
 		first.kill()
 		died := dies(t, m, n, func(t *testing.T, s *server) {
 			ctx := context.WithoutCancel(t.Context())
-			if s.deployments.DeleteAs(ctx, d.Ref, deployment.Deletion{Window: longestWindow}) != nil {
+			if s.deployments.Delete(ctx, d.Ref, deployment.Deletion{Window: longestWindow}) != nil {
 				return
 			}
 			if back, err := s.deployments.Undelete(ctx, d.Ref, nil); err == nil {
