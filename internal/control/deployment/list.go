@@ -56,14 +56,10 @@ func (s *Store) Search(ctx context.Context, workspace string, filter Filter, win
 	if filter.IDs != nil {
 		source = s.named(workspace, filter.IDs)
 	}
-	found, err := record.ListFrom(ctx, source, query, window, func(item *table.Item) (Deployment, bool, error) {
+	return record.ListFrom(ctx, source, "deployments", query, window, func(item *table.Item) (Deployment, bool, error) {
 		d, err := decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
 		return d, err == nil && filter.match(&d), err
 	})
-	if err != nil {
-		return Page[Deployment]{}, fmt.Errorf("list deployments: %w", err)
-	}
-	return found, nil
 }
 
 // RevisionFilter says which revisions to list. Zero members do not filter.
@@ -85,14 +81,10 @@ func (s *Store) SearchRevisions(ctx context.Context, ref Ref, filter RevisionFil
 	if filter.Remote != nil && *filter.Remote != d.Remote() {
 		source = none
 	}
-	found, err := record.ListFrom(ctx, source, query, window, func(item *table.Item) (revision.Revision, bool, error) {
+	return record.ListFrom(ctx, source, "revisions", query, window, func(item *table.Item) (revision.Revision, bool, error) {
 		r, err := revision.Decode(ref.Revision(keys.RevisionID(item.Key)), item, d.Slot)
 		return r, err == nil && (len(filter.Statuses) == 0 || slices.Contains(filter.Statuses, r.Status)), err
 	})
-	if err != nil {
-		return Page[revision.Revision]{}, fmt.Errorf("list revisions: %w", err)
-	}
-	return found, nil
 }
 
 // none is a source without items.

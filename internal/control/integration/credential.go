@@ -127,14 +127,10 @@ func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) 
 
 // CredentialPage returns a page of a workspace's credentials, oldest first.
 func (s *Service) CredentialPage(ctx context.Context, workspace string, window record.Window) (record.Page[Credential], error) {
-	page, err := record.List(ctx, s.table, keys.GitCredentials(workspace), window, func(item *table.Item) (Credential, bool, error) {
+	return record.List(ctx, s.table, "credentials", keys.GitCredentials(workspace), window, func(item *table.Item) (Credential, bool, error) {
 		c, err := decodeCredential(workspace, item)
 		return c, true, err
 	})
-	if err != nil {
-		return record.Page[Credential]{}, fmt.Errorf("list credentials: %w", err)
-	}
-	return page, nil
 }
 
 // CredentialPatch is a request to change credentials. A nil member changes nothing. The host

@@ -74,14 +74,10 @@ func (s *Service) Installations(ctx context.Context, workspace string) ([]Instal
 
 // InstallationPage returns a page of a workspace's installations, oldest first.
 func (s *Service) InstallationPage(ctx context.Context, workspace string, window record.Window) (record.Page[Installation], error) {
-	page, err := record.List(ctx, s.table, keys.GitHubIntegrations(workspace), window, func(item *table.Item) (Installation, bool, error) {
+	return record.List(ctx, s.table, "installations", keys.GitHubIntegrations(workspace), window, func(item *table.Item) (Installation, bool, error) {
 		i, err := decodeInstallation(workspace, item)
 		return i, true, err
 	})
-	if err != nil {
-		return record.Page[Installation]{}, fmt.Errorf("list installations: %w", err)
-	}
-	return page, nil
 }
 
 // bind gives an installation to the workspace. A workspace has an installation only once: an

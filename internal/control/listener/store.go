@@ -3,7 +3,6 @@ package listener
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -141,12 +140,8 @@ func notFound(ref Ref) error {
 func (s *Store) List(ctx context.Context, workspace string, window record.Window) (record.Page[Listener], error) {
 	query := keys.Listeners(workspace)
 	query.Reverse = true
-	page, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Listener, bool, error) {
+	return record.List(ctx, s.table, "listeners", query, window, func(item *table.Item) (Listener, bool, error) {
 		l, err := decode(Ref{Workspace: workspace, Listener: keys.ListenerID(item.Key)}, item)
 		return l, !l.leaving, err
 	})
-	if err != nil {
-		return record.Page[Listener]{}, fmt.Errorf("list listeners: %w", err)
-	}
-	return page, nil
 }

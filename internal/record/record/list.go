@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -35,18 +36,19 @@ const MostMisses = 5000
 type Source func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error]
 
 // List returns a window of a query's matches. decode reads an item and reports whether it matches.
+// what names the items in errors of the query.
 func List[T any](
-	ctx context.Context, t table.Table, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
+	ctx context.Context, t table.Table, what string, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
 ) (Page[T], error) {
 	from := func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error] {
 		return table.Growing(ctx, t, query)
 	}
-	return ListFrom(ctx, from, query, window, decode)
+	return ListFrom(ctx, from, what, query, window, decode)
 }
 
 // ListFrom is List for items that do not come from the query itself.
 func ListFrom[T any](
-	ctx context.Context, from Source, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
+	ctx context.Context, from Source, what string, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
 ) (Page[T], error) {
 	query.Cursor = window.Cursor
 	if _, err := query.Place(); err != nil {
@@ -60,7 +62,7 @@ func ListFrom[T any](
 	var last *table.Item
 	for item, err := range from(ctx, query) {
 		if err != nil {
-			return Page[T]{}, err
+			return Page[T]{}, fmt.Errorf("list %s: %w", what, err)
 		}
 		if misses == MostMisses {
 			page.Cursor = query.CursorAfter(query.PlaceOf(last))

@@ -2,8 +2,10 @@ package record_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -43,7 +45,7 @@ func TestARequestReadsSoMuchInVainOnly(t *testing.T) {
 	for {
 		requests++
 		before := read
-		page, err := record.ListFrom(t.Context(), from, query, window, last)
+		page, err := record.ListFrom(t.Context(), from, "things", query, window, last)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +91,7 @@ func TestAPageEndsWithItsMatches(t *testing.T) {
 	var got []int64
 	for window := (record.Window{Limit: 10, Offset: 2}); ; {
 		stored.queries = 0
-		page, err := record.List(t.Context(), stored, table.Query{PK: "p"}, window, third)
+		page, err := record.List(t.Context(), stored, "things", table.Query{PK: "p"}, window, third)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,5 +110,16 @@ func TestAPageEndsWithItsMatches(t *testing.T) {
 	}
 	if len(got) != 32 {
 		t.Errorf("got %d matches, want 32", len(got))
+	}
+}
+
+func TestAListNamesWhatCouldNotBeRead(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	all := func(item *table.Item) (string, bool, error) { return item.Key.SK, true, nil }
+	_, err := record.List(over, open(t), "things", table.Query{PK: "p"}, record.Window{Limit: 2}, all)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "list things") {
+		t.Errorf("got %v from a table that does not answer", err)
 	}
 }

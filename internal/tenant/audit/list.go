@@ -3,7 +3,6 @@ package audit
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -47,12 +46,9 @@ func (s *Store) List(ctx context.Context, workspace string, filter Filter, page 
 	query.From, query.To = id.First(filter.Since), id.First(filter.Until)
 	query.Reverse = true
 	window := record.Window{Limit: cmp.Or(page.Limit, table.MaxLimit), Cursor: page.Cursor}
-	found, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Entry, bool, error) {
+	found, err := record.List(ctx, s.table, "audit entries", query, window, func(item *table.Item) (Entry, bool, error) {
 		e, err := decode(item)
 		return e, filter.match(e), err
 	})
-	if err != nil {
-		return nil, "", fmt.Errorf("list audit entries: %w", err)
-	}
-	return found.Items, found.Cursor, nil
+	return found.Items, found.Cursor, err
 }

@@ -155,14 +155,10 @@ func (s *Store) Deliveries(ctx context.Context, ref Ref, window record.Window) (
 	}
 	query := keys.WebhookDeliveries(ref.Workspace, ref.Webhook)
 	query.Reverse = true
-	page, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Delivery, bool, error) {
+	return record.List(ctx, s.table, "deliveries", query, window, func(item *table.Item) (Delivery, bool, error) {
 		d, err := decodeDelivery(ref.Delivery(item.Key.SK), item)
 		return d, true, err
 	})
-	if err != nil {
-		return record.Page[Delivery]{}, fmt.Errorf("list deliveries: %w", err)
-	}
-	return page, nil
 }
 
 // Replay sends the message of an ended delivery once more, with the same webhook-id. A

@@ -180,12 +180,8 @@ func (s *Store) Contents(ctx context.Context, workspace string, names ...string)
 
 // List returns a page of a workspace's secrets, by name.
 func (s *Store) List(ctx context.Context, workspace string, window record.Window) (record.Page[Secret], error) {
-	page, err := record.List(ctx, s.table, keys.WorkspaceSecrets(workspace), window, func(item *table.Item) (Secret, bool, error) {
+	return record.List(ctx, s.table, "secrets", keys.WorkspaceSecrets(workspace), window, func(item *table.Item) (Secret, bool, error) {
 		one, err := decode(Ref{Workspace: workspace, Name: item.Key.SK}, item)
 		return one, !one.gone, err
 	})
-	if err != nil {
-		return record.Page[Secret]{}, fmt.Errorf("list secrets: %w", err)
-	}
-	return page, nil
 }
