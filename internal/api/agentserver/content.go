@@ -2,6 +2,7 @@ package agentserver
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -9,24 +10,28 @@ import (
 // content is the sum of the chunks of a message: a text, or blocks. Blocks with the same index
 // belong together.
 type content struct {
-	text   string
+	text   strings.Builder
 	blocks []map[string]json.RawMessage
 	isList bool
+	// known says that the content of a chunk had a known form.
+	known bool
 }
 
-// add appends the content of a chunk and reports whether the content has a known form.
-func (c *content) add(raw json.RawMessage) bool {
+// add appends the content of a chunk. It skips a content whose form is not known.
+func (c *content) add(raw json.RawMessage) {
 	var whole string
 	if json.Unmarshal(raw, &whole) == nil {
+		c.known = true
 		c.addText(whole)
-		return true
+		return
 	}
 	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil {
-		return false
+		return
 	}
-	if !c.isList && c.text != "" {
-		c.blocks = []map[string]json.RawMessage{textBlock(c.text)}
+	c.known = true
+	if !c.isList && c.text.Len() > 0 {
+		c.blocks = []map[string]json.RawMessage{textBlock(c.text.String())}
 	}
 	c.isList = true
 	for _, part := range parts {
@@ -38,14 +43,13 @@ func (c *content) add(raw json.RawMessage) bool {
 			c.blocks = mergeBlock(c.blocks, block)
 		}
 	}
-	return true
 }
 
 // addText appends to the text; if the content has blocks, to the last block if that is a text
 // block without an index, otherwise as a new block.
 func (c *content) addText(text string) {
 	if !c.isList {
-		c.text += text
+		c.text.WriteString(text)
 		return
 	}
 	if text == "" {
@@ -62,10 +66,13 @@ func textBlock(text string) map[string]json.RawMessage {
 	return map[string]json.RawMessage{"type": record.Encode("text"), "text": record.Encode(text)}
 }
 
-// json returns the content in the form that a message has.
+// json returns the content in the form that a message has, nil if no content had a known form.
 func (c *content) json() json.RawMessage {
+	if !c.known {
+		return nil
+	}
 	if !c.isList {
-		return record.Encode(c.text)
+		return record.Encode(c.text.String())
 	}
 	return record.Encode(append([]map[string]json.RawMessage{}, c.blocks...))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -24,10 +23,8 @@ var stepModes = []string{string(StreamModeTasks), string(StreamModeCheckpoints),
 // own.
 type steps struct {
 	server
-	// run is the run whose steps are shown, after is the position of the last event that the
-	// reader has.
 	run    run.Run
-	after  int64
+	out    *outlet
 	wanted []string
 	// number is the number of the newest checkpoint that the run's events have named, at is
 	// that checkpoint once it was read.
@@ -39,7 +36,7 @@ type steps struct {
 }
 
 // newSteps returns nil if the reader did not ask for any of the modes.
-func newSteps(s server, r run.Run, modes []string, after int64) *steps {
+func newSteps(s server, r run.Run, modes []string, out *outlet) *steps {
 	var wanted []string
 	for _, mode := range stepModes {
 		if slices.Contains(modes, mode) {
@@ -49,48 +46,47 @@ func newSteps(s server, r run.Run, modes []string, after int64) *steps {
 	if wanted == nil {
 		return nil
 	}
-	return &steps{server: s, run: r, after: after, wanted: wanted, number: -1, at: thread.Empty().Snapshot()}
+	return &steps{server: s, run: r, out: out, wanted: wanted, number: -1, at: thread.Empty().Snapshot()}
 }
 
-// before returns the events that are shown before an event.
-func (s *steps) before(ctx context.Context, event run.Event) ([]web.Event, error) {
+// before shows what comes before an event.
+func (s *steps) before(ctx context.Context, event run.Event) error {
 	if event.Name == run.EventMetadata || event.Name == string(StreamModeEvents) {
-		return nil, nil
+		return nil
 	}
 	own := slices.Contains(stepModes, event.Name)
 	if s.held != nil && event.Name == run.EventValues {
 		found, err := s.Runs.Values(ctx, s.run.Ref.Ref, event)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		own = found.At.Agent != nil
 	}
 	if own {
 		s.wanted, s.held = nil, nil
 	}
-	return s.release(), nil
+	s.release()
+	return nil
 }
 
-// behind returns the events that are shown after an event.
-func (s *steps) behind(ctx context.Context, event run.Event) ([]web.Event, error) {
+// behind shows what comes after an event.
+func (s *steps) behind(ctx context.Context, event run.Event) error {
 	switch {
 	case s.wanted == nil:
 	case event.Name == run.EventValues && event.Checkpoint != s.number:
 		return s.checkpoint(ctx, event)
-	case event.Name == run.EventUpdates && event.Position > s.after && s.number >= 0:
+	case event.Name == run.EventUpdates && !s.out.muted && s.number >= 0:
 		return s.tasks(ctx, event)
 	}
-	return nil, nil
+	return nil
 }
 
 // release shows the held event.
-func (s *steps) release() []web.Event {
-	if s.held == nil {
-		return nil
+func (s *steps) release() {
+	if event := s.held; event != nil {
+		s.held = nil
+		s.state(*event)
 	}
-	event := *s.held
-	s.held = nil
-	return s.state(event)
 }
 
 // read returns the checkpoint with the number s.number.
@@ -107,21 +103,21 @@ func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
 }
 
 // checkpoint handles the checkpoint that a "values" event names.
-func (s *steps) checkpoint(ctx context.Context, event run.Event) ([]web.Event, error) {
+func (s *steps) checkpoint(ctx context.Context, event run.Event) error {
 	first := s.number < 0
 	s.number = event.Checkpoint
-	if !first && event.Position <= s.after {
-		return nil, nil
+	if !first && s.out.muted {
+		return nil
 	}
 	at, err := s.read(ctx)
-	if err != nil || at.Agent != nil {
-		return nil, err
-	}
-	if first && !at.Folded {
+	switch {
+	case err != nil || at.Agent != nil:
+	case first && !at.Folded:
 		s.held = &event
-		return nil, nil
+	default:
+		s.state(event)
 	}
-	return s.state(event), nil
+	return err
 }
 
 // checkpointEvent is a state with the names of its checkpoint and of its parent in the
@@ -134,12 +130,15 @@ type checkpointEvent struct {
 }
 
 // state shows the checkpoint that was last read.
-func (s *steps) state(event run.Event) []web.Event {
+func (s *steps) state(event run.Event) {
+	if s.out.muted {
+		return
+	}
 	shown := checkpointEvent{ThreadState: showState(thread.Thread{Ref: s.run.Ref.Ref}, s.at, nil), Config: s.config(s.at.ID), ParentConfig: null}
 	if parent := shown.ParentCheckpoint; parent != nil {
 		shown.ParentConfig = s.config(*parent.CheckpointID)
 	}
-	return s.show(StreamModeCheckpoints, "checkpoint", s.at.Step, event, shown)
+	s.show(StreamModeCheckpoints, "checkpoint", s.at.Step, event, shown)
 }
 
 // config returns the configuration of a run that continues from a checkpoint.
@@ -169,47 +168,44 @@ type (
 // tasks shows the nodes whose updates an event has. The server knows that a node ran only when
 // the node has ended; the node's input is the state before. The questions of a graph that
 // pauses belong to the task with which the graph's state shows them.
-func (s *steps) tasks(ctx context.Context, event run.Event) ([]web.Event, error) {
+func (s *steps) tasks(ctx context.Context, event run.Event) error {
 	if before, err := s.read(ctx); err != nil || before.Agent != nil {
-		return nil, err
+		return err
 	}
 	updates, err := state.Members(event.Data)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []web.Event
 	for _, update := range updates {
 		if update.Name == run.MemberQuestions {
-			out = append(out, s.pauses(event, update.Value)...)
+			s.pauses(event, update.Value)
 			continue
 		}
 		made := taskResult{ID: id.Of(s.run.Run, strconv.FormatInt(event.Position, 10), update.Name), Name: update.Name, Result: emptyObject}
 		if state.IsObject(update.Value) {
 			made.Result = update.Value
 		}
-		out = append(out, s.task(event, made)...)
+		s.task(event, made)
 	}
-	return out, nil
+	return nil
 }
 
-func (s *steps) pauses(event run.Event, asked json.RawMessage) []web.Event {
-	var out []web.Event
+func (s *steps) pauses(event run.Event, asked json.RawMessage) {
 	for _, question := range oneOrMany(asked) {
 		if of, err := thread.QuestionID(question); err == nil {
-			made := taskResult{ID: of, Name: s.run.Graph, Result: emptyObject, Interrupts: []json.RawMessage{question}}
-			out = append(out, s.task(event, made)...)
+			s.task(event, taskResult{ID: of, Name: s.run.Graph, Result: emptyObject, Interrupts: []json.RawMessage{question}})
 		}
 	}
-	return out
 }
 
-func (s *steps) task(event run.Event, made taskResult) []web.Event {
+func (s *steps) task(event run.Event, made taskResult) {
 	begun := taskEvent{ID: made.ID, Name: made.Name, Input: s.at.Values, Triggers: []string{}, Interrupts: []json.RawMessage{}}
 	if made.Interrupts == nil {
 		made.Interrupts = []json.RawMessage{}
 	}
 	step := s.at.Step + 1
-	return append(s.show(StreamModeTasks, "task", step, event, begun), s.show(StreamModeTasks, "task_result", step, event, made)...)
+	s.show(StreamModeTasks, "task", step, event, begun)
+	s.show(StreamModeTasks, "task_result", step, event, made)
 }
 
 // debugEvent is an event of the mode debug, which wraps those of the modes checkpoints and tasks.
@@ -221,18 +217,16 @@ type debugEvent struct {
 }
 
 // show makes the events of a mode and of debug, if they are wanted.
-func (s *steps) show(mode StreamMode, kind string, step int64, event run.Event, payload any) []web.Event {
+func (s *steps) show(mode StreamMode, kind string, step int64, event run.Event, payload any) {
 	own, debug := slices.Contains(s.wanted, string(mode)), slices.Contains(s.wanted, string(StreamModeDebug))
 	if !own && !debug {
-		return nil
+		return
 	}
 	data := record.Encode(payload)
-	var out []web.Event
 	if own {
-		out = append(out, web.Event{Name: string(mode), Data: data})
+		s.out.add(string(mode), data)
 	}
 	if debug {
-		out = append(out, web.Event{Name: string(StreamModeDebug), Data: record.Encode(debugEvent{Step: step, Timestamp: clock.Format(event.At), Type: kind, Payload: data})})
+		s.out.encode(string(StreamModeDebug), debugEvent{Step: step, Timestamp: clock.Format(event.At), Type: kind, Payload: data})
 	}
-	return out
 }

@@ -104,17 +104,15 @@ func (e *eventStream) write(w http.ResponseWriter) error {
 // read sends the run's events to the connection, translated to the modes that the client asked
 // for.
 func (e *eventStream) read(ctx context.Context, send func(...web.Event) error) error {
-	t := newTranslator(e.server, e.run, e.modes, e.after)
+	out := &outlet{send: send}
+	t := newTranslator(e.server, e.run, e.modes, e.after, out)
 	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
-		translated, err := t.translate(ctx, events)
-		if err != nil {
-			return err
-		}
-		return send(translated...)
+		return out.each(events, e.after, func(event run.Event) error { return t.one(ctx, event) })
 	})
 	e.over = err == nil || fault.Is(err, fault.NotFound)
 	if err == nil {
-		err = send(t.end()...)
+		t.end()
+		err = out.flush()
 	}
 	if fault.Is(err, fault.NotFound) {
 		return nil // it was rolled back: the stream ends like the stream of an interrupted run

@@ -73,15 +73,12 @@ func (s *threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream", again)
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		var of *runEvents
+		out := &outlet{send: send}
 		return s.Runs.Follow(ctx, s.ref, s.from, func(part run.Part) error {
 			if of == nil || of.run.Run != part.Run.Run {
-				of = s.newRunEvents(part.Run)
+				of = s.newRunEvents(part.Run, out)
 			}
-			events, err := of.translate(ctx, part)
-			if err != nil {
-				return err
-			}
-			return send(events...)
+			return of.translate(ctx, part)
 		})
 	})
 }
@@ -92,74 +89,61 @@ func (s *threadStream) wants(mode ThreadStreamMode) bool { return slices.Contain
 type runEvents struct {
 	*threadStream
 	run run.Run
+	out *outlet
 	// events is nil unless the modes of the run are wanted.
 	events *translator
 	last   int64
 }
 
-func (s *threadStream) newRunEvents(r run.Run) *runEvents {
-	e := &runEvents{threadStream: s, run: r, last: r.Start}
+func (s *threadStream) newRunEvents(r run.Run, out *outlet) *runEvents {
+	e := &runEvents{threadStream: s, run: r, out: out, last: r.Start}
 	if s.wants(ThreadStreamModeRunModes) {
-		e.events = newTranslator(s.server, r, r.StreamModes, s.from.Position)
+		e.events = newTranslator(s.server, r, r.StreamModes, s.from.Position, out)
 	}
 	return e
 }
 
-// translate makes stream events of the events of a part. If several stream events stand for
-// one event, the last has its id.
-func (e *runEvents) translate(ctx context.Context, part run.Part) ([]web.Event, error) {
-	var out []web.Event
-	for _, event := range part.Events {
-		e.last = event.Position
-		made, err := e.one(ctx, event)
-		if err != nil {
-			return nil, err
-		}
-		if last := len(made) - 1; last >= 0 {
-			made[last].ID = strconv.FormatInt(event.Position, 10)
-		}
-		out = append(out, made...)
+// translate sends stream events of the events of a part.
+func (e *runEvents) translate(ctx context.Context, part run.Part) error {
+	err := e.out.each(part.Events, e.from.Position, func(event run.Event) error { return e.one(ctx, event) })
+	if err != nil || !part.Ended {
+		return err
 	}
-	if part.Ended && e.events != nil {
-		out = append(out, e.events.end()...)
+	if e.events != nil {
+		e.events.end()
 	}
-	if part.Ended && e.last >= e.from.Position {
-		done := object(map[string]any{"status": "run_done", "run_id": e.run.Run})
-		out = append(out, web.Event{Name: run.EventMetadata, Data: done, ID: strconv.FormatInt(e.last, 10) + ended})
+	if e.last >= e.from.Position {
+		e.out.encode(run.EventMetadata, map[string]any{"status": "run_done", "run_id": e.run.Run})
+		e.out.name(strconv.FormatInt(e.last, 10) + ended)
 	}
-	return out, nil
+	return e.out.flush()
 }
 
-func (e *runEvents) one(ctx context.Context, event run.Event) ([]web.Event, error) {
-	var out []web.Event
+func (e *runEvents) one(ctx context.Context, event run.Event) error {
+	e.last = event.Position
 	if e.events != nil {
-		translated, err := e.events.translate(ctx, []run.Event{event})
-		if err != nil {
-			return nil, err
-		}
-		out = translated
-		for i := range out {
-			out[i].ID = ""
+		if err := e.events.one(ctx, event); err != nil {
+			return err
 		}
 	}
-	if event.Position <= e.from.Position {
-		return out, nil
+	if e.out.muted {
+		return nil
 	}
 	if event.Name == run.EventMetadata && e.events == nil && e.wants(ThreadStreamModeLifecycle) {
-		out = append(out, web.Event{Name: event.Name, Data: event.Data})
+		e.out.add(event.Name, event.Data)
 	}
 	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(ThreadStreamModeStateUpdate) {
 		state, err := e.Runs.Values(ctx, e.ref, event)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		next := state.At.Next
 		if next == nil {
 			next = []string{}
 		}
-		out = append(out, web.Event{Name: "state_update", Data: object(map[string]any{
+		e.out.encode("state_update", map[string]any{
 			"run_id": e.run.Run, "values": state.Values.JSON(), "next": next, "checkpoint": checkpoint(e.ref.Thread, "", state.At.ID),
-		})})
+		})
 	}
-	return out, nil
+	return nil
 }

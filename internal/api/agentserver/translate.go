@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -23,6 +21,7 @@ type translator struct {
 	modes []string
 	// after is the position of the last event that the client has.
 	after int64
+	out   *outlet
 	// messages accumulates the chunks of messages for the mode "messages"; nil without that
 	// mode.
 	messages *accumulator
@@ -30,10 +29,10 @@ type translator struct {
 	steps *steps
 }
 
-func newTranslator(s server, r run.Run, modes []string, after int64) *translator {
-	t := &translator{server: s, ref: r.Ref.Ref, modes: modes, after: after, steps: newSteps(s, r, modes, after)}
+func newTranslator(s server, r run.Run, modes []string, after int64, out *outlet) *translator {
+	t := &translator{server: s, ref: r.Ref.Ref, modes: modes, after: after, out: out, steps: newSteps(s, r, modes, out)}
 	if slices.Contains(modes, string(StreamModeMessages)) {
-		t.messages = newAccumulator()
+		t.messages = newAccumulator(out)
 	}
 	return t
 }
@@ -47,115 +46,94 @@ func (t *translator) start() int64 {
 	return t.after
 }
 
-func (t *translator) translate(ctx context.Context, events []run.Event) ([]web.Event, error) {
-	var out []web.Event
-	for _, event := range events {
-		translated, err := t.one(ctx, event)
-		if err != nil {
-			return nil, err
-		}
-		if event.Position <= t.after {
-			continue
-		}
-		// If one event becomes several events, the last event carries the id: a client that
-		// reconnects with the id has received all of them.
-		if last := len(translated) - 1; last >= 0 {
-			translated[last].ID = strconv.FormatInt(event.Position, 10)
-		}
-		out = append(out, translated...)
-	}
-	return out, nil
-}
-
-func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, error) {
+// one translates an event.
+func (t *translator) one(ctx context.Context, event run.Event) error {
 	if t.steps == nil {
 		return t.plain(ctx, event)
 	}
-	before, err := t.steps.before(ctx, event)
-	if err != nil {
-		return nil, err
+	if err := t.steps.before(ctx, event); err != nil {
+		return err
 	}
-	own, err := t.plain(ctx, event)
-	if err != nil {
-		return nil, err
+	if err := t.plain(ctx, event); err != nil {
+		return err
 	}
-	behind, err := t.steps.behind(ctx, event)
-	return slices.Concat(before, own, behind), err
+	return t.steps.behind(ctx, event)
 }
 
-// end returns the events that are shown after the run's last event.
-func (t *translator) end() []web.Event {
-	if t.steps == nil {
-		return nil
+// end makes the events that are shown after the run's last event.
+func (t *translator) end() {
+	if t.steps != nil {
+		t.steps.release()
 	}
-	return t.steps.release()
 }
 
 // plain translates an event without the events that steps adds.
-func (t *translator) plain(ctx context.Context, event run.Event) ([]web.Event, error) {
+func (t *translator) plain(ctx context.Context, event run.Event) error {
 	kind, _, subgraph := strings.Cut(event.Name, "|")
 	switch kind {
 	case run.EventMetadata, run.EventError:
 		if kind == run.EventMetadata && t.messages != nil {
-			t.messages = newAccumulator() // another attempt repeats unfinished messages
+			t.messages = newAccumulator(t.out) // another attempt repeats unfinished messages
 		}
-		return []web.Event{{Name: event.Name, Data: event.Data}}, nil
+		t.out.add(event.Name, event.Data)
+		return nil
 	case run.EventValues:
 		if subgraph { // the event itself has the state
 			break
 		}
-		if event.Position <= t.after || !t.wants(StreamModeValues) {
-			return nil, nil
-		}
-		found, err := t.Runs.Values(ctx, t.ref, event)
-		if err != nil {
-			return nil, err
-		}
-		values, err := record.Merge(found.Values.JSON(), event.Data)
-		return []web.Event{{Name: event.Name, Data: values}}, err
+		return t.values(ctx, event)
 	case run.EventMessages:
-		return t.chunk(event), nil
+		if t.wants(StreamModeMessagesTuple) {
+			t.out.add(event.Name, event.Data)
+		}
+		if t.messages != nil {
+			t.messages.add(event.Data)
+		}
+		return nil
 	}
-	var out []web.Event
 	if t.wants(StreamMode(kind)) {
-		out = append(out, web.Event{Name: event.Name, Data: event.Data})
+		t.out.add(event.Name, event.Data)
 	}
 	if kind == run.EventUpdates && t.messages != nil {
-		out = append(out, t.messages.complete(event.Data)...)
+		t.messages.complete(event.Data)
 	}
-	return out, nil
+	return nil
+}
+
+// values shows the state that an event names.
+func (t *translator) values(ctx context.Context, event run.Event) error {
+	if t.out.muted || !t.wants(StreamModeValues) {
+		return nil
+	}
+	found, err := t.Runs.Values(ctx, t.ref, event)
+	if err != nil {
+		return err
+	}
+	values, err := record.Merge(found.Values.JSON(), event.Data)
+	t.out.add(event.Name, values)
+	return err
 }
 
 func (t *translator) wants(mode StreamMode) bool { return slices.Contains(t.modes, string(mode)) }
 
-func (t *translator) chunk(event run.Event) []web.Event {
-	var out []web.Event
-	if t.wants(StreamModeMessagesTuple) {
-		out = append(out, web.Event{Name: event.Name, Data: event.Data})
-	}
-	if t.messages != nil {
-		out = append(out, t.messages.add(event.Data)...)
-	}
-	return out
-}
-
 // accumulator makes the events of the stream mode "messages": each chunk shows the whole message so
 // far.
 type accumulator struct {
+	out *outlet
 	// open holds the first chunk of each message that is not complete, content has the sum of
 	// its chunks.
 	open    map[string]map[string]json.RawMessage
 	content map[string]*content
 }
 
-func newAccumulator() *accumulator {
-	return &accumulator{open: map[string]map[string]json.RawMessage{}, content: map[string]*content{}}
+func newAccumulator(out *outlet) *accumulator {
+	return &accumulator{out: out, open: map[string]map[string]json.RawMessage{}, content: map[string]*content{}}
 }
 
 // toolCalls is the member of a chunk that holds pieces of tool calls.
 const toolCalls = "tool_call_chunks"
 
-func (a *accumulator) add(data json.RawMessage) []web.Event {
+func (a *accumulator) add(data json.RawMessage) {
 	var pair []json.RawMessage
 	var head struct {
 		ID      string          `json:"id"`
@@ -164,27 +142,29 @@ func (a *accumulator) add(data json.RawMessage) []web.Event {
 		Calls   json.RawMessage `json:"tool_call_chunks"`
 	}
 	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &head) != nil {
-		return nil
+		return
 	}
-	var out []web.Event
 	message := a.open[head.ID]
 	if message == nil {
 		if json.Unmarshal(pair[0], &message) != nil || message == nil {
-			return nil
+			return
 		}
 		message["type"] = record.Encode(messageType(head.Type))
 		a.open[head.ID], a.content[head.ID] = message, new(content)
 		delete(message, toolCalls)
-		metadata := map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}}
-		out = append(out, web.Event{Name: "messages/metadata", Data: record.Encode(metadata)})
+		a.out.encode("messages/metadata", map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}})
 	}
-	if a.content[head.ID].add(head.Content) {
-		message["content"] = a.content[head.ID].json()
-	}
+	a.content[head.ID].add(head.Content)
 	if len(head.Calls) > 0 {
 		message[toolCalls] = mergeCalls(message[toolCalls], head.Calls)
 	}
-	return append(out, web.Event{Name: "messages/partial", Data: record.Encode([]any{message})})
+	if a.out.muted {
+		return
+	}
+	if sum := a.content[head.ID].json(); sum != nil {
+		message["content"] = sum
+	}
+	a.out.encode("messages/partial", []any{message})
 }
 
 // messageType returns the type of the message to which a chunk of the class belongs.
@@ -194,11 +174,10 @@ func messageType(class string) string {
 
 // complete shows the messages of an update, which are whole, in the order in which the state gets
 // them.
-func (a *accumulator) complete(update json.RawMessage) []web.Event {
-	var out []web.Event
+func (a *accumulator) complete(update json.RawMessage) {
 	nodes, err := state.Members(update)
 	if err != nil {
-		return nil
+		return
 	}
 	for _, node := range nodes {
 		var added struct {
@@ -215,10 +194,9 @@ func (a *accumulator) complete(update json.RawMessage) []web.Event {
 				delete(a.open, head.ID)
 				delete(a.content, head.ID)
 			}
-			out = append(out, web.Event{Name: "messages/complete", Data: record.Encode([]json.RawMessage{message})})
+			a.out.encode("messages/complete", []json.RawMessage{message})
 		}
 	}
-	return out
 }
 
 // oneOrMany returns the elements of a list. A value that is not a list is the only element.

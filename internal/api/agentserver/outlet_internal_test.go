@@ -1,0 +1,100 @@
+package agentserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// sends records what a stream hands over.
+type sends struct {
+	calls, bytes, largest, events int
+	ids                           []string
+}
+
+func (s *sends) send(events ...web.Event) error {
+	size := 0
+	for _, e := range events {
+		size += len(e.Data)
+		if e.ID != "" {
+			s.ids = append(s.ids, e.ID)
+		}
+	}
+	s.calls, s.bytes, s.events, s.largest = s.calls+1, s.bytes+size, s.events+len(events), max(s.largest, size)
+	return nil
+}
+
+// grown returns events that show a message of 512 KB in pieces.
+func grown() (log []run.Event) {
+	for i := range 128 {
+		piece := record.Encode([]any{map[string]any{"type": "AIMessageChunk", "id": "m", "content": strings.Repeat("x", 4000)}, map[string]any{}})
+		log = append(log, run.Event{Position: int64(i + 1), Name: run.EventMessages, Data: piece})
+	}
+	return log
+}
+
+// TestAStreamIsSentWhileItIsMade checks that a stream whose events repeat a whole message never
+// holds more than one of these events, and what outletBytes allows.
+func TestAStreamIsSentWhileItIsMade(t *testing.T) {
+	t.Parallel()
+	messages := make([]json.RawMessage, 500)
+	for i := range messages {
+		messages[i] = record.Encode(map[string]any{"type": "ai", "id": fmt.Sprint(i), "content": strings.Repeat("x", 4000)})
+	}
+	whole := []run.Event{{Position: 1, Name: run.EventUpdates, Data: record.Encode(map[string]any{"n": map[string]any{"messages": messages}})}}
+	r := run.Run{Request: run.Request{StreamModes: []string{string(StreamModeMessages)}}}
+	for name, test := range map[string]struct {
+		log     []run.Event
+		largest int
+	}{"pieces": {grown(), 256 * 4000}, "one update": {whole, 4000}} {
+		var ofRun, ofThread sends
+		out := &outlet{send: ofRun.send}
+		of := newTranslator(server{}, r, r.StreamModes, 0, out)
+		if err := out.each(test.log, 0, func(e run.Event) error { return of.one(t.Context(), e) }); err != nil {
+			t.Fatal(err)
+		}
+		all := &threadStream{modes: []ThreadStreamMode{ThreadStreamModeRunModes}}
+		if err := all.newRunEvents(r, &outlet{send: ofThread.send}).translate(t.Context(), run.Part{Run: r, Events: test.log}); err != nil {
+			t.Fatal(err)
+		}
+		for kind, got := range map[string]sends{"run": ofRun, "thread": ofThread} {
+			const envelope = 100
+			if most := outletBytes + test.largest + envelope; got.largest > most || got.bytes < 10*outletBytes {
+				t.Errorf("%s, stream of a %s: %d of %d bytes are held at a time, want at most %d", name, kind, got.largest, got.bytes, most)
+			}
+			if got.calls > 2+got.bytes/outletBytes {
+				t.Errorf("%s, stream of a %s: %d bytes are sent in %d parts", name, kind, got.bytes, got.calls)
+			}
+			if len(got.ids) != len(test.log) {
+				t.Errorf("%s, stream of a %s: %d ids, want that of each event of the log: %d", name, kind, len(got.ids), len(test.log))
+			}
+		}
+	}
+}
+
+// TestEventsThatTheClientHasAreNotEncoded checks it by the memory that is allocated; so it runs
+// alone.
+func TestEventsThatTheClientHasAreNotEncoded(t *testing.T) { //nolint:paralleltest // it counts the memory of the process
+	log := grown()
+	var got sends
+	out := &outlet{send: got.send}
+	of := newTranslator(server{}, run.Run{}, []string{string(StreamModeMessages)}, 0, out)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := out.each(log, 127, func(e run.Event) error { return of.one(t.Context(), e) }); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if got.events != 1 || got.bytes < 128*4000 {
+		t.Errorf("%d events with %d bytes are sent, want the last with the whole message", got.events, got.bytes)
+	}
+	if made := after.TotalAlloc - before.TotalAlloc; made > 8<<20 {
+		t.Errorf("%d MB are allocated for a message of 512 KB", made>>20)
+	}
+}
