@@ -146,3 +146,30 @@ func TestAMalformedRequestIsRefusedWhole(t *testing.T) {
 	}
 	wantNoRuns(t, f, thread)
 }
+
+// TestAThreadHasTheMetadataOfTheRunThatCreatesIt checks that the thread is found by them. The
+// metadata of the assistant belong to the run only, and a thread that exists stays as it is.
+func TestAThreadHasTheMetadataOfTheRunThatCreatesIt(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	owned := func(user string) object {
+		body := with(with(hi(), "if_not_exists", "create"), "metadata", object{"user": user})
+		return with(body, "assistant_id", f.assist(t, object{"metadata": object{"team": "x"}}))
+	}
+	thread := newThreadPath(t)
+	f.finish(t, thread, owned("a run"))
+	f.finish(t, thread, owned("a later run"))
+	f.does(t, "/threads/"+unknownID, "run.start", with(hi(), "metadata", object{"user": "a command"}))
+	alone := with(owned("a run of its own"), "on_completion", "keep")
+	wantStatus(t, f.call(t, "POST", "/runs/wait", alone), http.StatusOK)
+	wantStatus(t, f.call(t, "POST", "/runs/batch", []any{with(alone, "metadata", object{"user": "first"}), with(alone, "metadata", object{"user": "second"})}), http.StatusOK)
+	for user, want := range map[string]int{"a run": 1, "a later run": 0, "a command": 1, "a run of its own": 1, "first": 1, "second": 1} {
+		if found := idsOf(t, f.call(t, "POST", "/threads/search", object{"metadata": object{"user": user}}), "thread_id"); len(found) != want {
+			t.Errorf("%s: found the threads %v, want %d", user, found, want)
+		}
+	}
+	shown := f.call(t, "GET", thread, nil)
+	if shown.member("metadata", "team") != nil || shown.string("metadata", "graph_id") != "agent" {
+		t.Errorf("the thread's metadata are %v", shown.member("metadata"))
+	}
+}

@@ -277,8 +277,6 @@ func (p askedPart) keepMetadata(changed map[string]json.RawMessage, metadata jso
 	}
 }
 
-func (p askedPart) metadata() json.RawMessage { return present(p.body[memberMetadata]) }
-
 // replace puts the values that the handlers have returned into the request.
 func (a asked) replace(r *http.Request) error {
 	first := a.parts[0]

@@ -61,9 +61,6 @@ type permitted struct {
 	filter ownFilter
 	// absent says that the thread did not exist when the server looked for it.
 	absent bool
-	// metadata is the metadata of a thread that the request creates, as the handler has left
-	// it.
-	metadata json.RawMessage
 }
 
 func permitOf(ctx context.Context) permitted {
@@ -130,7 +127,6 @@ func (s server) permission(r *http.Request, o web.Operation, user json.RawMessag
 	if err := asked.replace(r); err != nil {
 		return allowed, err
 	}
-	allowed.metadata = asked.parts[0].metadata()
 	return s.about(r, o, asked, allowed)
 }
 

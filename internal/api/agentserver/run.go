@@ -121,6 +121,7 @@ const (
 
 // create checks a request to run and creates the run.
 func (s server) create(ctx context.Context, threadID string, body *RunCreate, read reading, notes ...record.Note[run.Run]) (run.Run, error) {
+	own := ownMetadata(body)
 	request, err := s.request(ctx, body)
 	if err != nil {
 		return run.Run{}, err
@@ -137,7 +138,7 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, re
 	} else if !makes {
 		return run.Run{}, thread.NotFound(ref)
 	}
-	t, err := s.newThread(ctx, ref, permitOf(ctx).metadata, served(ctx).ThreadTTL())
+	t, err := s.newThread(ctx, ref, own, served(ctx).ThreadTTL())
 	if err != nil {
 		return run.Run{}, err
 	}

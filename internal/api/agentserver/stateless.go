@@ -57,7 +57,7 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 	asked, owned := make([]run.Request, len(bodies)), make([]json.RawMessage, len(bodies))
 	for i := range bodies {
 		var err error
-		owned[i] = ownMetadata(ctx, &bodies[i])
+		owned[i] = ownMetadata(&bodies[i])
 		if asked[i], err = s.statelessRequest(ctx, &bodies[i]); err != nil {
 			return nil, inBatch(i, err)
 		}
@@ -90,7 +90,7 @@ func (s server) takeBack(ctx context.Context, runs []run.Run) error {
 
 // createStateless creates a run on a thread of its own, as a body asks for it.
 func (s server) createStateless(ctx context.Context, body *RunCreate, read reading, notes ...record.Note[run.Run]) (run.Run, error) {
-	owned := ownMetadata(ctx, body)
+	owned := ownMetadata(body)
 	request, err := s.statelessRequest(ctx, body)
 	if err != nil {
 		return run.Run{}, err
@@ -107,15 +107,10 @@ func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Requ
 	return request, err
 }
 
-// ownMetadata returns the metadata for the thread of a run that has a thread of its own. It is
-// the metadata of the run, as the repository's own authentication has left it, so that the
-// run's user finds the thread.
-func ownMetadata(ctx context.Context, body *RunCreate) json.RawMessage {
-	if ownUser(ctx) == nil {
-		return nil
-	}
-	return present(body.Metadata)
-}
+// ownMetadata returns the metadata for the thread that a run creates. It is the metadata of the
+// run, as the repository's own authentication has left it, so that the run's user finds the
+// thread. It is read before the metadata of the assistant is laid under it.
+func ownMetadata(body *RunCreate) json.RawMessage { return present(body.Metadata) }
 
 // createAlone creates a thread and its first run, which have the same id: so the server finds
 // the run without the id of its thread.
