@@ -43,7 +43,7 @@ type message struct {
 	origin
 
 	blocks []*block
-	usage  map[string]any
+	usage  any
 	// reason is why the message ended, "" if the agent does not name a reason.
 	reason string
 	// nameless says that the agent gave the message no id.
@@ -211,31 +211,10 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 			t.addCall(m, record.Encode(map[string]any{"id": call.ID, "name": call.Name, "args": string(call.Args)}))
 		}
 	}
-	var usage map[string]any
-	if json.Unmarshal(state.OrNull(head.Usage), &usage) == nil {
-		m.usage = addUsage(m.usage, usage)
+	if usage, ok := state.DecodePiece(head.Usage).(map[string]any); ok {
+		m.usage = state.MergePieces(m.usage, usage)
 	}
 	m.reason = cmp.Or(head.reason(), m.reason)
-}
-
-// addUsage adds the usage of a chunk to the usage of the earlier chunks, number by number.
-func addUsage(usage, more map[string]any) map[string]any {
-	if usage == nil {
-		return more
-	}
-	for name, value := range more {
-		switch value := value.(type) {
-		case float64:
-			before, _ := usage[name].(float64)
-			usage[name] = before + value
-		case map[string]any:
-			before, _ := usage[name].(map[string]any)
-			usage[name] = addUsage(before, value)
-		default:
-			usage[name] = value
-		}
-	}
-	return usage
 }
 
 // reasons maps the reasons of model providers for the end of a message to the reasons of the

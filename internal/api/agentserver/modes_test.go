@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -280,10 +281,58 @@ func TestContentsOfBlocksAddUp(t *testing.T) {
 	want := map[string]string{
 		"b": `[{"content":[{"index":0,"text":"Hello","type":"text"},{"index":1,"type":"image","url":"u"},{"text":"!?","type":"text"}],"id":"b","type":"ai"}]`,
 		"t": `[{"content":[{"text":"A","type":"text"},{"index":0,"text":"B","type":"text"}],"id":"t","type":"ai"}]`,
-		"c": `[{"content":"","id":"c","tool_call_chunks":[{"args":"{}","id":"1","index":0,"name":"weather"},` +
-			`{"args":"{","id":"2","index":null,"name":"time"},{"args":"[","id":"3","index":null,"name":"place"}],"type":"ai"}]`,
+		"c": `[{"content":"","id":"c","invalid_tool_calls":[{"args":"[","error":null,"id":"3","name":"place","type":"invalid_tool_call"}],` +
+			`"tool_call_chunks":[{"args":"{}","id":"1","index":0,"name":"weather"},` +
+			`{"args":"{","id":"2","index":null,"name":"time"},{"args":"[","id":"3","index":null,"name":"place"}],` +
+			`"tool_calls":[{"args":{},"id":"1","name":"weather","type":"tool_call"},{"args":{},"id":"2","name":"time","type":"tool_call"}],"type":"ai"}]`,
 	}
 	if diff := cmp.Diff(want, last); diff != "" {
 		t.Errorf("the messages at last (-want +got):\n%s", diff)
+	}
+}
+
+// TestMembersOfChunksAddUp checks the members besides the content: tool calls are made of their
+// pieces, usage is added up, and metadata is merged.
+func TestMembersOfChunksAddUp(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	var steps []graphtest.Step
+	for _, members := range []object{
+		{"usage_metadata": nil, "response_metadata": object{"model": "m"}, "additional_kwargs": object{}, "tool_calls": []any{}},
+		{"tool_call_chunks": []any{object{"index": 0, "id": "c", "name": "weather", "args": ""}}, "usage_metadata": object{"input_tokens": 5, "details": object{"read": 2}}},
+		{"tool_call_chunks": []any{object{"index": 0, "id": nil, "name": nil, "args": `{"city":"S`}}, "additional_kwargs": object{"reasoning": "I "}},
+		{
+			"tool_call_chunks": []any{object{"index": 0, "id": "", "args": `F","unit`}}, "additional_kwargs": object{"reasoning": "look"},
+			"usage_metadata": object{"input_tokens": 0, "output_tokens": 7, "details": object{"read": 1}}, "response_metadata": object{"finish_reason": "stop"},
+		},
+	} {
+		piece := chunk("AIMessageChunk", "m", "")
+		maps.Copy(piece[0].(object), members)
+		steps = append(steps, emit("messages", piece))
+	}
+	_, events := f.stream(t, f.newThread(t), with(script(steps...), "stream_mode", "messages"))
+	var calls []any
+	var last object
+	for _, e := range events {
+		var partial []object
+		if e.Name == "messages/partial" && json.Unmarshal([]byte(e.Data), &partial) == nil {
+			last = partial[0]
+			calls = append(calls, last["tool_calls"])
+		}
+	}
+	call := func(args object) []any {
+		return []any{object{"type": "tool_call", "id": "c", "name": "weather", "args": args}}
+	}
+	want := object{
+		"usage_metadata":    object{"input_tokens": 5.0, "output_tokens": 7.0, "details": object{"read": 3.0}},
+		"response_metadata": object{"model": "m", "finish_reason": "stop"}, "additional_kwargs": object{"reasoning": "I look"},
+		"id": "m", "type": "ai", "content": "", "invalid_tool_calls": []any{}, "tool_calls": call(object{"city": "SF"}),
+		"tool_call_chunks": []any{object{"index": 0.0, "id": "c", "name": "weather", "args": `{"city":"SF","unit`}},
+	}
+	if diff := cmp.Diff(want, last); diff != "" {
+		t.Errorf("the message at last (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{[]any{}, call(object{}), call(object{"city": "S"}), call(object{"city": "SF"})}, calls); diff != "" {
+		t.Errorf("the tool calls (-want +got):\n%s", diff)
 	}
 }

@@ -1,14 +1,11 @@
 package agentserver
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
-	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -115,98 +112,3 @@ func (t *translator) values(ctx context.Context, event run.Event) error {
 }
 
 func (t *translator) wants(mode StreamMode) bool { return slices.Contains(t.modes, string(mode)) }
-
-// accumulator makes the events of the stream mode "messages": each chunk shows the whole message so
-// far.
-type accumulator struct {
-	out *outlet
-	// open holds the first chunk of each message that is not complete, content has the sum of
-	// its chunks.
-	open    map[string]map[string]json.RawMessage
-	content map[string]*content
-}
-
-func newAccumulator(out *outlet) *accumulator {
-	return &accumulator{out: out, open: map[string]map[string]json.RawMessage{}, content: map[string]*content{}}
-}
-
-// toolCalls is the member of a chunk that holds pieces of tool calls.
-const toolCalls = "tool_call_chunks"
-
-func (a *accumulator) add(data json.RawMessage) {
-	var pair []json.RawMessage
-	var head struct {
-		ID      string          `json:"id"`
-		Type    string          `json:"type"`
-		Content json.RawMessage `json:"content"`
-		Calls   json.RawMessage `json:"tool_call_chunks"`
-	}
-	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &head) != nil {
-		return
-	}
-	message := a.open[head.ID]
-	if message == nil {
-		if json.Unmarshal(pair[0], &message) != nil || message == nil {
-			return
-		}
-		message["type"] = record.Encode(messageType(head.Type))
-		a.open[head.ID], a.content[head.ID] = message, new(content)
-		delete(message, toolCalls)
-		a.out.encode("messages/metadata", map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}})
-	}
-	a.content[head.ID].add(head.Content)
-	if len(head.Calls) > 0 {
-		message[toolCalls] = mergeCalls(message[toolCalls], head.Calls)
-	}
-	if a.out.muted {
-		return
-	}
-	if sum := a.content[head.ID].json(); sum != nil {
-		message["content"] = sum
-	}
-	a.out.encode("messages/partial", []any{message})
-}
-
-// messageType returns the type of the message to which a chunk of the class belongs.
-func messageType(class string) string {
-	return cmp.Or(strings.ToLower(strings.TrimSuffix(class, "MessageChunk")), "ai")
-}
-
-// complete shows the messages of an update, which are whole, in the order in which the state gets
-// them.
-func (a *accumulator) complete(update json.RawMessage) {
-	nodes, err := state.Members(update)
-	if err != nil {
-		return
-	}
-	for _, node := range nodes {
-		var added struct {
-			Messages json.RawMessage `json:"messages"`
-		}
-		if json.Unmarshal(node.Value, &added) != nil {
-			continue // it adds no messages
-		}
-		for _, message := range oneOrMany(added.Messages) {
-			var head struct {
-				ID string `json:"id"`
-			}
-			if json.Unmarshal(message, &head) == nil {
-				delete(a.open, head.ID)
-				delete(a.content, head.ID)
-			}
-			a.out.encode("messages/complete", []json.RawMessage{message})
-		}
-	}
-}
-
-// oneOrMany returns the elements of a list. A value that is not a list is the only element.
-func oneOrMany(raw json.RawMessage) []json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		return []json.RawMessage{raw}
-	}
-	return list
-}

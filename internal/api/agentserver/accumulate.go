@@ -1,0 +1,149 @@
+package agentserver
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+)
+
+// accumulator makes the events of the stream mode "messages": each chunk shows the whole message so
+// far.
+type accumulator struct {
+	out *outlet
+	// open are the messages that are not complete.
+	open map[string]*openMessage
+}
+
+func newAccumulator(out *outlet) *accumulator {
+	return &accumulator{out: out, open: map[string]*openMessage{}}
+}
+
+// openMessage is the sum of the chunks of a message.
+type openMessage struct {
+	// members are those of the first chunk, and the merged members.
+	members map[string]any
+	content content
+}
+
+// toolCallChunks is the member of a chunk that holds pieces of tool calls.
+const toolCallChunks = "tool_call_chunks"
+
+// mergedMembers are the members of which each chunk may have a piece, besides the content.
+var mergedMembers = []string{"tool_calls", toolCallChunks, "usage_metadata", "response_metadata", "additional_kwargs"}
+
+func (a *accumulator) add(data json.RawMessage) {
+	var pair []json.RawMessage
+	var head struct {
+		ID   string `json:"id"`
+		Type string `json:"type"`
+	}
+	var chunk map[string]json.RawMessage
+	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &head) != nil {
+		return
+	}
+	if json.Unmarshal(pair[0], &chunk) != nil || chunk == nil {
+		return
+	}
+	message := a.open[head.ID]
+	if message == nil {
+		message = &openMessage{members: map[string]any{}}
+		a.open[head.ID] = message
+		for name, value := range chunk {
+			message.members[name] = value
+		}
+		message.members["type"] = messageType(head.Type)
+		for _, name := range mergedMembers {
+			delete(message.members, name)
+		}
+		a.out.encode("messages/metadata", map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}})
+	}
+	message.add(chunk)
+	if !a.out.muted {
+		a.out.encode("messages/partial", []any{message.shown()})
+	}
+}
+
+func (m *openMessage) add(chunk map[string]json.RawMessage) {
+	m.content.add(chunk["content"])
+	for _, name := range mergedMembers {
+		if piece, ok := chunk[name]; ok {
+			m.members[name] = state.MergePieces(m.members[name], state.DecodePiece(piece))
+		}
+	}
+}
+
+// shown returns the members of the message. Its tool calls are those that the pieces make.
+func (m *openMessage) shown() map[string]any {
+	if sum := m.content.sum(); sum != nil {
+		m.members["content"] = sum
+	}
+	if pieces, _ := m.members[toolCallChunks].([]any); len(pieces) > 0 {
+		m.members["tool_calls"], m.members["invalid_tool_calls"] = toolCalls(pieces)
+	}
+	return m.members
+}
+
+// toolCalls returns the tool calls of which the pieces have come so far. The arguments of a tool
+// call are an object; invalid are those with other arguments.
+func toolCalls(pieces []any) (calls, invalid []any) {
+	calls, invalid = []any{}, []any{}
+	for _, piece := range pieces {
+		members, ok := piece.(map[string]any)
+		if !ok {
+			continue
+		}
+		name, _ := members["name"].(string)
+		text, _ := members["args"].(string)
+		if args := state.Completed(cmp.Or(strings.TrimSpace(text), "{}")); state.IsObject(args) {
+			calls = append(calls, map[string]any{"type": "tool_call", "id": members["id"], "name": name, "args": args})
+		} else {
+			invalid = append(invalid, map[string]any{"type": "invalid_tool_call", "id": members["id"], "name": name, "args": text, "error": nil})
+		}
+	}
+	return calls, invalid
+}
+
+// messageType returns the type of the message to which a chunk of the class belongs.
+func messageType(class string) string {
+	return cmp.Or(strings.ToLower(strings.TrimSuffix(class, "MessageChunk")), "ai")
+}
+
+// complete shows the messages of an update, which are whole, in the order in which the state gets
+// them.
+func (a *accumulator) complete(update json.RawMessage) {
+	nodes, err := state.Members(update)
+	if err != nil {
+		return
+	}
+	for _, node := range nodes {
+		var added struct {
+			Messages json.RawMessage `json:"messages"`
+		}
+		if json.Unmarshal(node.Value, &added) != nil {
+			continue // it adds no messages
+		}
+		for _, message := range oneOrMany(added.Messages) {
+			var head struct {
+				ID string `json:"id"`
+			}
+			if json.Unmarshal(message, &head) == nil {
+				delete(a.open, head.ID)
+			}
+			a.out.encode("messages/complete", []json.RawMessage{message})
+		}
+	}
+}
+
+// oneOrMany returns the elements of a list. A value that is not a list is the only element.
+func oneOrMany(raw json.RawMessage) []json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return []json.RawMessage{raw}
+	}
+	return list
+}
