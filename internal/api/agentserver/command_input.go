@@ -42,7 +42,7 @@ func (c command) inputRespond() (any, *int64, error) {
 	if len(responses) == 0 || slices.ContainsFunc(responses, func(a answered) bool { return a.ID == "" }) {
 		return nil, nil, refused(InvalidArgument, "input.respond requires an interrupt_id for each response, and at least one response.")
 	}
-	newest, err := c.newest()
+	assistantID, config, err := c.lastUsed(p.Config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,13 +61,9 @@ func (c command) inputRespond() (any, *int64, error) {
 			members[name] = value
 		}
 	}
-	config := present(p.Config)
-	if config == nil {
-		config = withoutCheckpoint(newest.Config)
-	}
 	// If another client answers at the same time, it finds the thread busy.
 	answer := startParams{
-		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
+		AssistantID: assistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
 	}
 	before, err := c.startAnswer(answer, p.Strict)
 	return nil, before, err
@@ -117,6 +113,35 @@ func (c command) waitsFor(resume map[string]json.RawMessage) error {
 		}
 	}
 	return nil
+}
+
+// lastUsed returns the assistant of the thread's newest run, and the configuration of that run
+// unless the command has a configuration. A copy of a thread has no run, and a client may delete
+// all runs: then the thread's metadata names the assistant.
+func (c command) lastUsed(asked json.RawMessage) (assistantID string, config json.RawMessage, err error) {
+	newest, err := c.newest()
+	if missing, ok := errors.AsType[*commandError](err); ok {
+		newest.AssistantID, err = c.assistantOfThread(missing)
+	}
+	if config = present(asked); config == nil {
+		config = withoutCheckpoint(newest.Config)
+	}
+	return newest.AssistantID, config, err
+}
+
+// assistantOfThread returns the assistant that the thread's metadata names, or the error missing.
+func (c command) assistantOfThread(missing *commandError) (string, error) {
+	t, err := c.Threads.Get(c.ctx, c.ref)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return "", err
+	}
+	var named struct {
+		AssistantID string `json:"assistant_id"`
+	}
+	if json.Unmarshal(state.OrNull(t.Metadata), &named) != nil || named.AssistantID == "" {
+		return "", missing
+	}
+	return named.AssistantID, nil
 }
 
 // newest returns the thread's newest run.

@@ -127,15 +127,11 @@ func (c command) stateFork() (any, *int64, error) {
 	if p.CheckpointID == "" {
 		return nil, nil, refused(InvalidArgument, "state.fork requires a checkpoint_id.")
 	}
-	newest, err := c.newest()
+	assistantID, config, err := c.lastUsed(p.Config)
 	if err != nil {
 		return nil, nil, err
 	}
-	config := present(p.Config)
-	if config == nil {
-		config = withoutCheckpoint(newest.Config)
-	}
-	made, before, err := c.start(startParams{AssistantID: newest.AssistantID, Input: p.Input, Config: withCheckpoint(config, checkpointRef{ID: p.CheckpointID})})
+	made, before, err := c.start(startParams{AssistantID: assistantID, Input: p.Input, Config: withCheckpoint(config, checkpointRef{ID: p.CheckpointID})})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package agentserver_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -175,5 +176,30 @@ func TestAStreamOutlivesItsThread(t *testing.T) {
 	rest, err := io.ReadAll(present)
 	if !errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(string(rest), "data:") {
 		t.Errorf("the stream ends with %q and the error %v", rest, err)
+	}
+}
+
+// TestAThreadWithoutRunsIsAnsweredAndForked has a copy of a thread that waits, and a thread whose
+// run was deleted. Both know their assistant by their metadata.
+func TestAThreadWithoutRunsIsAnsweredAndForked(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	answer := object{"interrupt_id": "q1", "response": true}
+	thread := f.newThread(t)
+	run := f.finish(t, thread, script(pausing("q1")))
+	copied := "/threads/" + f.call(t, "POST", thread+"/copy", nil).string("thread_id")
+	wantStatus(t, f.call(t, "DELETE", run, nil), http.StatusNoContent)
+	for _, without := range []string{copied, thread} {
+		wantRefusal(t, f.command(t, without, "input.respond", object{"interrupt_id": "q9", "response": true}), "no_such_interrupt")
+		oldest := f.call(t, "GET", without+"/history", nil).body.([]any)[0].(object)["checkpoint"].(object)
+		f.does(t, without, "input.respond", answer)
+		made := f.call(t, "GET", without+"/runs", nil).body.([]any)
+		if kwargs, _ := made[0].(object)["kwargs"].(object); len(made) != 1 || made[0].(object)["assistant_id"] != agentID || strings.Contains(fmt.Sprint(kwargs), "script") {
+			t.Errorf("the answer makes the runs %v", made)
+		}
+		answered := without + "/runs/" + made[0].(object)["run_id"].(string)
+		wantStatus(t, f.call(t, "GET", answered+"/join", nil), http.StatusOK)
+		wantStatus(t, f.call(t, "DELETE", answered, nil), http.StatusNoContent)
+		f.does(t, without, "state.fork", object{"checkpoint_id": oldest["checkpoint_id"]})
 	}
 }
