@@ -19,7 +19,7 @@ type Action string
 const (
 	// ActionInterrupt ends the run as Interrupted. The state keeps the output that the run has
 	// shown, and its input. If no worker had claimed the run, the state does not get its
-	// input.
+	// input, unless the client only lost its connection.
 	ActionInterrupt Action = "interrupt"
 	// ActionRollback removes the run with everything that it wrote.
 	ActionRollback Action = "rollback"
@@ -146,9 +146,11 @@ func (s *Store) rests(ctx context.Context, t thread.Thread, active Run, action A
 	return thread.StatusInterrupted, nil, nil
 }
 
-// takenBack reports whether a run that ended for a reason leaves nothing in the state: its client
-// cancelled it before a worker took it up.
-func (r Run) takenBack(why Reason) bool { return r.Attempt == 0 && why == byRequest }
+// takenBack reports whether a run that ended for a reason leaves nothing in the state: before a
+// worker took it up, its client cancelled it, or gave its input to another run.
+func (r Run) takenBack(why Reason) bool {
+	return r.Attempt == 0 && (why == byRequest || why == byTaking)
+}
 
 // before returns the status and the questions that a thread showed before its active run. It
 // takes them from the thread's newest sealed checkpoint.

@@ -109,7 +109,8 @@
 //   - the inputs of runs that were interrupted before their first claim.
 //
 // A request that cancels a run before its first claim leaves nothing in the state: the client took
-// the run back. If the client only lost its connection, the state gets the run's input.
+// the run back, or another run has its input. If the client only lost its connection, the state
+// gets the run's input.
 //
 // Seal works in batches, each in a transaction of its own. A batch starts behind the mark Sealed,
 // and has the condition that the lock's epoch is the epoch that was read. So Seal is idempotent,

@@ -34,15 +34,16 @@ func (m *model) check() {
 }
 
 // checkInputs checks that the state has the input of every accepted run once, in the order of
-// the runs, except the inputs of runs that were cancelled before they started.
+// the runs, except the inputs of runs that their client took back before they started.
 func (m *model) checkInputs() {
 	want, got := []string{}, []string{}
 	for _, r := range m.runs {
-		cancelled := m.get(r).CancelReason == "The run was cancelled."
-		if m.takenBack[r.Run] && !cancelled {
-			m.t.Errorf("run %s was cancelled before it started, and says %q", r.Run, m.get(r).CancelReason)
+		why := string(m.get(r).CancelReason)
+		back := why == "The run was cancelled." || strings.HasPrefix(why, "taken:")
+		if m.takenBack[r.Run] && !back {
+			m.t.Errorf("run %s was taken back before it started, and says %q", r.Run, why)
 		}
-		if !cancelled || m.claims[r.Run] > 0 {
+		if !back || m.claims[r.Run] > 0 {
 			want = append(want, inputOf(r))
 		}
 	}

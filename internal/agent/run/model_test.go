@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -30,7 +31,8 @@ type model struct {
 	// removed are the runs that a rollback has removed, mayGo the runs that a rollback could
 	// have removed.
 	removed, mayGo map[string]bool
-	// takenBack are the runs that their client cancelled before a worker took them up.
+	// takenBack are the runs that their client cancelled, or whose input it gave to another run,
+	// before a worker took them up.
 	takenBack map[string]bool
 	// workers are the live workers: each believes that it owns its run.
 	workers []*worker
@@ -126,9 +128,9 @@ func (m *model) act() {
 	case 24:
 		m.delayed([]run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt, run.Rollback}[m.pick(4)])
 	case 25, 26:
-		m.cancel(run.ActionInterrupt)
+		m.interrupt()
 	case 27:
-		m.cancel(run.ActionRollback)
+		m.rollback()
 	case 28:
 		m.cancelThread()
 	case 29, 30:
@@ -143,26 +145,46 @@ func (m *model) delayed(strategy run.Strategy) {
 	m.create(request)
 }
 
-// cancel ends some run, most often a run in flight, if this is possible.
-func (m *model) cancel(action run.Action) {
-	if len(m.runs) == 0 {
-		return
+// interrupt cancels some run for one of the reasons for which the run stays.
+func (m *model) interrupt() {
+	s, back := m.fixture.runs, true
+	cancel := func(ctx context.Context, ref run.Ref) error { return s.Cancel(ctx, ref, run.ActionInterrupt) }
+	switch m.pick(4) {
+	case 0:
+		cancel = s.CancelTaken
+	case 1:
+		cancel, back = s.CancelOnDisconnect, false
 	}
-	r := m.runs[m.pick(len(m.runs))]
-	if m.pick(2) > 0 {
-		r.Run = m.thread().Lock.Run
+	if r, done := m.cancel(cancel); done && back && m.claims[r.Run] == 0 {
+		m.takenBack[r.Run] = true
 	}
-	err := m.fixture.runs.Cancel(m.t.Context(), r.Ref, action)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		m.t.Fatal(err)
-	}
-	if err == nil && action == run.ActionRollback {
+}
+
+// rollback cancels some run so that nothing of it stays.
+func (m *model) rollback() {
+	r, done := m.cancel(func(ctx context.Context, ref run.Ref) error {
+		return m.fixture.runs.Cancel(ctx, ref, run.ActionRollback)
+	})
+	if done {
 		m.mayGo[r.Run] = true
 		m.wantRemoved(r)
 	}
-	if err == nil && action == run.ActionInterrupt && m.claims[r.Run] == 0 {
-		m.takenBack[r.Run] = true
+}
+
+// cancel ends some run, most often a run in flight, if this is possible.
+func (m *model) cancel(cancel func(context.Context, run.Ref) error) (r run.Run, done bool) {
+	if len(m.runs) == 0 {
+		return r, false
 	}
+	r = m.runs[m.pick(len(m.runs))]
+	if m.pick(2) > 0 {
+		r.Run = m.thread().Lock.Run
+	}
+	err := cancel(m.t.Context(), r.Ref)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		m.t.Fatal(err)
+	}
+	return r, err == nil
 }
 
 // cancelThread ends all runs in flight.
