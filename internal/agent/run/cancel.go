@@ -123,55 +123,51 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	if action == ActionRollback {
 		t.CutRuns(&change, run.Run, run.Run)
 	}
-	status, asked, err := s.rests(ctx, t, run, action, why)
+	rest, err := s.restAfter(ctx, t, run, action, why)
 	if err != nil {
 		return o, err
 	}
 	o.Add(s.end(run.Ref, action.status(), why, now))
-	o.Add(s.passOn(t, &change, q.next, status, asked)...)
-	o.Join(s.tellQuestions(t, asked))
+	o.Add(s.passOn(t, &change, q.next, rest)...)
+	o.Join(s.tellQuestions(t, rest.Interrupts))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, q.next) })
 	return o, nil
 }
 
-// rests returns the status and the questions that a thread shows when its active run was
-// cancelled and no other run follows.
-func (s *Store) rests(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.Status, []byte, error) {
-	switch {
-	case action == ActionRollback, active.takenBack(why):
-		return s.before(ctx, t, active)
-	case active.Attempt == 0:
-		return thread.StatusIdle, nil, nil
+// restAfter returns what a thread shows when its active run was cancelled and no other run
+// follows: what it showed before, if the run leaves nothing.
+func (s *Store) restAfter(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.Rest, error) {
+	if action == ActionInterrupt {
+		if active.Attempt == 0 {
+			if err := s.loadBulk(ctx, &active); err != nil {
+				return thread.Rest{}, err
+			}
+		}
+		if rest, leaves := active.rest(why); leaves {
+			return rest, nil
+		}
 	}
-	return thread.StatusInterrupted, nil, nil
+	return t.Rest, nil
+}
+
+// rest returns what a thread shows after a run that ended early for a reason. leaves is false if
+// the run leaves nothing in the state: then no agent knows of the run, and the questions of the
+// thread are open.
+func (r Run) rest(why Reason) (rest thread.Rest, leaves bool) {
+	switch {
+	case r.Attempt > 0:
+		return thread.Rest{Status: thread.StatusInterrupted}, true
+	case r.takenBack(why), !r.GraphInput().isObject():
+		return thread.Rest{}, false
+	default:
+		return thread.Rest{Status: thread.StatusIdle}, true
+	}
 }
 
 // takenBack reports whether a run that ended for a reason leaves nothing in the state: before a
 // worker took it up, its client cancelled it, or gave its input to another run.
 func (r Run) takenBack(why Reason) bool {
 	return r.Attempt == 0 && (why == byRequest || why == byTaking)
-}
-
-// before returns the status and the questions that a thread showed before its active run. It
-// takes them from the thread's newest sealed checkpoint.
-func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread.Status, []byte, error) {
-	if t.Lock.Checkpoint < 0 || t.Lock.Unsealed {
-		return thread.StatusIdle, nil, nil
-	}
-	st, err := s.threads.StateAt(ctx, t.Ref, t.Lock.Checkpoint)
-	if err != nil {
-		return "", nil, err
-	}
-	at := st.At
-	if active.Amended {
-		if at, err = s.threads.ReadOriginal(ctx, amended(active.Ref)); err != nil {
-			return "", nil, err
-		}
-	}
-	if !at.Own() || len(at.Next) == 0 {
-		return thread.StatusIdle, nil, nil
-	}
-	return thread.StatusInterrupted, thread.InterruptsOf(at), nil
 }
 
 // cancelQueued ends a run that waits behind the active run. The run is sealed when its turn
@@ -220,23 +216,21 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		if err != nil {
 			return false, o, err
 		}
-		writes, err := s.cancelAll(ctx, t, active, action)
-		o.Add(writes...)
+		o, err = s.cancelAll(ctx, t, active, action)
 		o.Then(func(ctx context.Context) { s.cancelled(ctx, active, nil) })
 		return true, o, err
 	})
 }
 
-// cancelAll returns the writes that end the active run and all runs that wait behind it. If
-// the action keeps the runs, the lock passes over them and stays at the last of them.
-func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) ([]table.Write, error) {
+// cancelAll ends the active run and all runs that wait behind it. If the action keeps the runs,
+// the lock passes over them and stays at the last of them.
+func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) (o record.Outbox, err error) {
 	now := s.now()
 	change := t.ChangeLock(now)
 	t.MarkUnsealed(&change)
-	writes := []table.Write{s.end(active.Ref, action.status(), byRequest, now)}
-	status, asked, err := s.rests(ctx, t, active, action, byRequest)
+	rest, err := s.restAfter(ctx, t, active, action, byRequest)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	if action == ActionRollback {
 		t.CutRuns(&change, active.Run, t.Lock.Last)
@@ -244,7 +238,10 @@ func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, acti
 		t.PassAll(&change)
 		t.MarkOvertaken(&change, string(byRequest))
 	}
-	return append(writes, s.passOn(t, &change, nil, status, asked)...), nil
+	o.Add(s.end(active.Ref, action.status(), byRequest, now))
+	o.Add(s.passOn(t, &change, nil, rest)...)
+	o.Join(s.tellQuestions(t, rest.Interrupts))
+	return o, nil
 }
 
 // CancelScope says which runs of a deployment are cancelled.

@@ -1,12 +1,132 @@
 package run_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
+
+// rests are the ways in which a run leaves its thread.
+var rests = map[string]struct {
+	end        func(*fixture, *run.Attempt)
+	status     thread.Status
+	interrupts string
+}{
+	"after a success": {(*fixture).finish, thread.StatusIdle, "{}"},
+	"after an error": {func(f *fixture, a *run.Attempt) {
+		f.must(a.Finish(f.t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E"}, ByAgent: true}))
+	}, thread.StatusError, "{}"},
+	"after a cancel": {func(f *fixture, a *run.Attempt) {
+		f.must(f.runs.Cancel(f.t.Context(), a.Run.Ref, run.ActionInterrupt))
+	}, thread.StatusInterrupted, "{}"},
+	"with a question": {(*fixture).ask, thread.StatusInterrupted, asked},
+	"with a question in a checkpoint": {func(f *fixture, a *run.Attempt) {
+		tasks := json.RawMessage(`[{"id":"t1","name":"ask","interrupts":[{"id":"i","value":"?"}]}]`)
+		f.must(a.Checkpoint(graph.Checkpoint{ID: "c1", Values: json.RawMessage(`{"n":1}`), Next: []string{"ask"}, Tasks: tasks, Data: []byte("data")}))
+		f.ask(a)
+	}, thread.StatusInterrupted, asked},
+}
+
+const asked = `{"t1":[{"id":"i","value":"?"}]}`
+
+// ask ends a run with a question.
+func (f *fixture) ask(a *run.Attempt) {
+	f.t.Helper()
+	f.must(a.Finish(f.t.Context(), run.Outcome{Status: run.Success, Interrupts: json.RawMessage(asked)}))
+}
+
+// resume creates a run that answers the questions of the thread. It is refused if its answer is
+// strict and there are no questions.
+func (f *fixture) resume(strategy run.Strategy, strict bool) run.Run {
+	f.t.Helper()
+	r, err := f.runs.Create(f.t.Context(), f.ref, run.Request{
+		Graph: "agent", Strategy: strategy, StrictResume: strict, Command: json.RawMessage(`{"resume":{"i":"yes"}}`),
+	})
+	f.must(err)
+	return r
+}
+
+// cancels are the ways in which a run ends that never began and leaves nothing.
+var cancels = map[string]func(*fixture, run.Run) error{
+	"cancelled": func(f *fixture, r run.Run) error { return f.runs.Cancel(f.t.Context(), r.Ref, run.ActionInterrupt) },
+	"rolled back": func(f *fixture, r run.Run) error {
+		return f.runs.Cancel(f.t.Context(), r.Ref, run.ActionRollback)
+	},
+	"taken":        func(f *fixture, r run.Run) error { return f.runs.CancelTaken(f.t.Context(), r.Ref) },
+	"disconnected": func(f *fixture, r run.Run) error { return f.runs.CancelOnDisconnect(f.t.Context(), r.Ref) },
+	"cancelled with its thread": func(f *fixture, _ run.Run) error {
+		_, err := f.runs.CancelThread(f.t.Context(), f.ref, run.ActionInterrupt)
+		return err
+	},
+	"rolled back with its thread": func(f *fixture, _ run.Run) error {
+		_, err := f.runs.CancelThread(f.t.Context(), f.ref, run.ActionRollback)
+		return err
+	},
+}
+
+// wantRest checks what the thread shows.
+func (f *fixture) wantRest(name string, status thread.Status, interrupts string) {
+	f.t.Helper()
+	if got := f.thread(); got.Status != status || string(got.Interrupts) != interrupts {
+		f.t.Errorf("%s: the thread is %s with %s, want %s with %s", name, got.Status, got.Interrupts, status, interrupts)
+	}
+}
+
+// TestAThreadRestsAsItWasBeforeARunThatNeverBegan checks that the thread shows its status and its
+// questions again, and that an answer is accepted.
+func TestAThreadRestsAsItWasBeforeARunThatNeverBegan(t *testing.T) {
+	t.Parallel()
+	for how, rest := range rests {
+		for what, cancel := range cancels {
+			f, name := newFixture(t), how+", a run is "+what
+			_, a := f.started("first")
+			rest.end(f, a)
+			f.wantRest(how, rest.status, rest.interrupts)
+			answer := f.resume(run.Enqueue, false)
+			f.wantRest("busy", thread.StatusBusy, "{}")
+			f.must(cancel(f, answer))
+			f.wantRest(name, rest.status, rest.interrupts)
+			f.messages() // this seals the thread
+			f.wantRest(name+" and sealed", rest.status, rest.interrupts)
+			if rest.interrupts == asked {
+				f.resume(run.Enqueue, true)
+			}
+		}
+	}
+}
+
+// TestTheInputOfARunThatNeverBeganPassesOverQuestions checks that a thread waits for nothing when
+// the input of a client that went away is in its state.
+func TestTheInputOfARunThatNeverBeganPassesOverQuestions(t *testing.T) {
+	t.Parallel()
+	for how, rest := range rests {
+		f := newFixture(t)
+		_, a := f.started("first")
+		rest.end(f, a)
+		f.must(f.runs.CancelOnDisconnect(t.Context(), f.create("second", run.Enqueue).Ref))
+		f.wantRest(how, thread.StatusIdle, "{}")
+	}
+}
+
+// TestARolledBackAnswerLeavesTheQuestion checks that the question is open again, also if the answer
+// was at work.
+func TestARolledBackAnswerLeavesTheQuestion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("first")
+	f.ask(a)
+	answer := f.resume(run.Enqueue, true)
+	b := f.claim(answer)
+	f.answer(b, "m", "said")
+	f.flush(b)
+	f.must(f.runs.Cancel(t.Context(), answer.Ref, run.ActionRollback))
+	f.wantRest("rolled back", thread.StatusInterrupted, asked)
+}
 
 // TestARunThatNeverBeganLeavesItsInputOnlyIfItsClientIsLost cancels the active run, or a queued
 // run, for each reason before a worker has claimed it.

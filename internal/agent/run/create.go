@@ -236,8 +236,7 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool)
 	}
 	if p.active {
 		t.Occupy(&p.change, run.Run, run.Due)
-		t.Ask(&p.change, nil) // the new run answers or passes over the questions
-		p.endActive.Join(s.tellQuestions(t, nil))
+		p.endActive.Join(s.tellQuestions(t, nil)) // the new run answers or passes over the questions
 		p.endActive.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
 	if !t.Lock.Busy {

@@ -30,6 +30,10 @@
 // Runs that are created before a delayed run is due go before the delayed run. The workflow of the
 // delayed run sleeps until the due time.
 //
+// While a run is active, the thread's item keeps what the thread showed before: its status and its
+// questions (thread.Rest). The thread shows both again if the run is removed, or if the run never
+// begins and leaves nothing in the state.
+//
 // # An interrupt, step by step
 //
 //  1. Create commits the transaction above. The lock now also says Unsealed. Readers see the old

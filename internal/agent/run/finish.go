@@ -195,7 +195,7 @@ func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own re
 		}
 		change := t.ChangeLock(now)
 		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.passed)
-		pass := s.passOn(t, &change, q.next, threadStatus(outcome), outcome.Interrupts)
+		pass := s.passOn(t, &change, q.next, thread.Rest{Status: threadStatus(outcome), Interrupts: outcome.Interrupts})
 		o.Join(own)
 		o.Join(s.tellQuestions(t, outcome.Interrupts))
 		o.AddOr(pass[0], a.gaveWay)
@@ -245,17 +245,16 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 	return q, nil
 }
 
-// passOn completes a change of the lock. The change hands the thread to the next run. If next
-// is nil, the change leaves the thread without a run, with a status and with the questions of
-// a graph. passOn returns the change together with the other writes that it needs.
-func (s *Store) passOn(t thread.Thread, change *table.Update, next *Run, status thread.Status, interrupts json.RawMessage) []table.Write {
+// passOn completes a change of the lock. The change hands the thread to the next run, or if next
+// is nil leaves the thread without a run. The thread shows rest then, or if the next run leaves
+// nothing. passOn returns the change together with the other writes that it needs.
+func (s *Store) passOn(t thread.Thread, change *table.Update, next *Run, rest thread.Rest) []table.Write {
+	t.SetRest(change, rest)
 	if next == nil {
-		t.Leave(change, status)
-		t.Ask(change, interrupts)
+		t.Leave(change)
 		return append([]table.Write{*change}, t.UncountRun()...)
 	}
 	t.Occupy(change, next.Run, next.Due)
-	t.Ask(change, nil) // the next run passes over the questions
 	now := s.now()
 	promote := record.Change(next.Key(), now, nil, table.Equals(attrStatus, string(Pending)))
 	promote.Index = s.leaseEntry(next.Run, later(now, next.Due))

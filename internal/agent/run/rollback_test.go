@@ -107,32 +107,6 @@ func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsTakenBackLeavesTheQuestion checks that the question is as before when the
-// answering run is cancelled, alone or with all runs of the thread.
-func TestAnAnswerThatIsTakenBackLeavesTheQuestion(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	_, a := f.started("first")
-	tasks := json.RawMessage(`[{"id":"t1","name":"ask","interrupts":[{"id":"i","value":"?"}]}]`)
-	f.must(a.Checkpoint(graph.Checkpoint{ID: "c1", Values: json.RawMessage(`{"n":1}`), Next: []string{"ask"}, Tasks: tasks, Data: []byte("data")}))
-	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"t1":[{"id":"i","value":"?"}]}`)}))
-	before := f.thread()
-	for name, cancel := range map[string]func(run.Run) error{
-		"the run": func(r run.Run) error { return f.runs.Cancel(t.Context(), r.Ref, run.ActionInterrupt) },
-		"all runs": func(run.Run) error {
-			_, err := f.runs.CancelThread(t.Context(), f.ref, run.ActionInterrupt)
-			return err
-		},
-	} {
-		answer, err := f.runs.Create(t.Context(), f.ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Command: json.RawMessage(`{"resume":"yes"}`)})
-		f.must(err)
-		f.must(cancel(answer))
-		if after := f.thread(); after.Status != before.Status || string(after.Interrupts) != string(before.Interrupts) {
-			t.Errorf("%s: the thread is %s with %s, it was %s with %s", name, after.Status, after.Interrupts, before.Status, before.Interrupts)
-		}
-	}
-}
-
 // contents returns the bodies of the items, except the bodies of the thread and of the earlier
 // runs.
 func contents(items []*table.Item) map[string]string {

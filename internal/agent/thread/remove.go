@@ -83,17 +83,3 @@ func (s *Store) RestoreOriginal(ctx context.Context, ref Ref, key table.Key) ([]
 	before.Key = keyOf(ref, item.Int(attrNumber))
 	return []table.Write{table.Put{Item: before}, table.Delete{Key: key}}, nil
 }
-
-// ReadOriginal returns a checkpoint that Original kept.
-func (s *Store) ReadOriginal(ctx context.Context, key table.Key) (Checkpoint, error) {
-	item, err := s.table.Get(ctx, key)
-	if err != nil {
-		return Checkpoint{}, fmt.Errorf("get checkpoint as it was: %w", err)
-	}
-	b, err := decodeCheckpoint(item)
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	number := item.Int(attrNumber)
-	return Checkpoint{ID: b.ID, Number: number, Next: b.Next, Tasks: b.Tasks, Agent: b.Agent}, nil
-}

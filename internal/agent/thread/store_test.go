@@ -39,7 +39,7 @@ func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
 	}
 	want := thread.Thread{
 		Ref: ref, Created: created.Created, Updated: created.Created, Status: thread.StatusIdle,
-		Metadata: json.RawMessage(`{"user":"u"}`), Interrupts: json.RawMessage(`{}`), Lock: thread.Lock{Checkpoint: -1},
+		Metadata: json.RawMessage(`{"user":"u"}`), Interrupts: json.RawMessage(`{}`), Rest: thread.Rest{Status: thread.StatusIdle}, Lock: thread.Lock{Checkpoint: -1},
 		Part: quota.Part(keys.UsePart(ref.Thread)),
 	}
 	if diff := cmp.Diff(want, created); diff != "" {

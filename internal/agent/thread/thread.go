@@ -38,18 +38,32 @@ const (
 	StatusError Status = "error"
 )
 
+// Rest is what a thread shows while no run is in flight.
+type Rest struct {
+	// Status is not StatusBusy.
+	Status Status
+	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object, nil if
+	// the graph did not pause.
+	Interrupts json.RawMessage
+}
+
 // Thread is a conversation.
 type Thread struct {
 	Ref
 	Created, Updated time.Time
-	Status           Status
+	// Status is that of Rest, or StatusBusy.
+	Status Status
 	// Metadata is a JSON object.
 	Metadata json.RawMessage
 	// Config is the configuration of the thread's runs, a JSON object without secrets; nil before a
 	// run that has one.
 	Config json.RawMessage
-	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object.
+	// Interrupts are the questions of Rest: a JSON object. It is empty while a run is in flight,
+	// because the run answers the questions, or passes over them.
 	Interrupts json.RawMessage
+	// Rest is what the thread shows, or what it showed before the run in flight. It shows this
+	// again if the run leaves nothing.
+	Rest Rest
 	// StateUpdated is when the newest checkpoint was sealed, zero before the first checkpoint.
 	StateUpdated time.Time
 	Lock         Lock
@@ -151,7 +165,8 @@ const (
 )
 
 // body is the part of the thread's item that is not in its attributes: each change of the lock
-// writes the attributes again. The body changes under the lock's epoch, too.
+// writes the attributes again. The body changes under the lock's epoch, too. The interrupts, like
+// the attribute of the status, are those of Rest.
 type body struct {
 	Metadata   json.RawMessage `json:"metadata"`
 	Config     json.RawMessage `json:"config,omitempty"`
@@ -160,11 +175,7 @@ type body struct {
 
 // encodeBody returns the body of the thread's item.
 func (t Thread) encodeBody() []byte {
-	b := body{Metadata: t.Metadata, Config: t.Config}
-	if !record.Empty(t.Interrupts) {
-		b.Interrupts = t.Interrupts
-	}
-	return record.Encode(b)
+	return record.Encode(body{Metadata: t.Metadata, Config: t.Config, Interrupts: t.Rest.Interrupts})
 }
 
 func decode(ref Ref, item *table.Item) (Thread, error) {
@@ -173,7 +184,8 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 	r.Decode(&b)
 	t := Thread{
 		Ref: ref, Created: r.Created(), Updated: r.Updated(), StateUpdated: r.Time(attrStateUpdated),
-		Status:     Status(item.Text(attrStatus)),
+		Status:     StatusBusy,
+		Rest:       Rest{Status: Status(item.Text(attrStatus)), Interrupts: b.Interrupts},
 		Metadata:   b.Metadata,
 		Config:     b.Config,
 		Interrupts: json.RawMessage("{}"),
@@ -200,8 +212,13 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 			Checkpoint:     item.Int(attrCheckpoint),
 		},
 	}
-	if b.Interrupts != nil {
-		t.Interrupts = b.Interrupts
+	if t.Rest.Status == StatusBusy { // an earlier version stored what is shown
+		t.Rest.Status = StatusIdle
+	}
+	if !t.Lock.Busy {
+		if t.Status = t.Rest.Status; b.Interrupts != nil {
+			t.Interrupts = b.Interrupts
+		}
 	}
 	if _, known := item.Attrs[attrTail]; !known { // no run was ever delayed
 		t.Lock.Tail = t.Lock.Last
@@ -292,7 +309,7 @@ func (t Thread) markCheckpoint(change *table.Update, number int64) {
 
 // Occupy makes run the active run. If due is not zero, the run is delayed until due.
 func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
-	change.Set[attrRun], change.Set[attrBusy], change.Set[attrStatus], change.Set[attrDue] = run, true, string(StatusBusy), ""
+	change.Set[attrRun], change.Set[attrBusy], change.Set[attrDue] = run, true, ""
 	if !due.IsZero() {
 		change.Set[attrDue] = clock.Format(due)
 	}
@@ -301,17 +318,27 @@ func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
 	}
 }
 
-// Leave makes the thread idle and sets its status.
-func (t Thread) Leave(change *table.Update, status Status) {
-	change.Set[attrBusy], change.Set[attrStatus], change.Set[attrDue] = false, string(status), ""
+// Leave leaves the thread without a run in flight.
+func (t Thread) Leave(change *table.Update) {
+	change.Set[attrBusy], change.Set[attrDue] = false, ""
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}
 	change.Unset = append(change.Unset, attrRunPart)
 }
 
+// SetRest sets what the thread shows while no run is in flight. It writes the body only if the
+// questions change.
+func (t Thread) SetRest(change *table.Update, rest Rest) {
+	change.Set[attrStatus] = string(rest.Status)
+	if bytes.Equal(rest.Interrupts, t.Rest.Interrupts) {
+		return
+	}
+	t.Rest = rest
+	change.Body = t.encodeBody()
+}
+
 // Begin notes what the thread shows of a run that was created while the thread was not busy: its
 // configuration, and its assistant and graph in the metadata, also over what a client has set. It
-// writes the body only if it changes. Call it after Ask: a new run asks no questions, so Begin
-// supposes that Ask, if it has set the body, has removed them.
+// writes the body only if it changes.
 func (t Thread) Begin(change *table.Update, assistant, graph string, config json.RawMessage) {
 	metadata, err := Named(t.Metadata, assistant, graph)
 	if err != nil {
@@ -321,9 +348,6 @@ func (t Thread) Begin(change *table.Update, assistant, graph string, config json
 	next.Config, next.Metadata = t.withConfig(config), metadata
 	if bytes.Equal(next.Config, t.Config) && bytes.Equal(next.Metadata, t.Metadata) {
 		return
-	}
-	if change.Body != nil { // Ask has removed the questions
-		next.Interrupts = json.RawMessage("{}")
 	}
 	change.Body = next.encodeBody()
 }
@@ -338,13 +362,4 @@ func Named(metadata json.RawMessage, assistant, graph string) (json.RawMessage, 
 		}
 	}
 	return record.Merge(metadata, record.Encode(names))
-}
-
-// Ask sets the questions of a graph that paused, an object of interrupts by task id, or nil. It
-// writes the body only if the questions change.
-func (t Thread) Ask(change *table.Update, interrupts json.RawMessage) {
-	if interrupts == nil && record.Empty(t.Interrupts) {
-		return
-	}
-	change.Body = record.Encode(body{Metadata: t.Metadata, Config: t.Config, Interrupts: interrupts})
 }

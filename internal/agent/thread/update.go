@@ -222,12 +222,11 @@ func (e *Edit) settle(lock *table.Update) {
 	if !e.Log.At.Own() {
 		return
 	}
-	status := StatusIdle
+	rest := Rest{Status: StatusIdle, Interrupts: InterruptsOf(e.Log.At)}
 	if len(e.Log.At.Next) > 0 {
-		status = StatusInterrupted
+		rest.Status = StatusInterrupted
 	}
-	lock.Set[attrStatus] = string(status)
-	e.thread.Ask(lock, InterruptsOf(e.Log.At))
+	e.thread.SetRest(lock, rest)
 }
 
 // copyBatch is how many items are copied in one transaction, copyBytes how many bytes these
@@ -256,7 +255,7 @@ func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 		if err != nil {
 			return Thread{}, err
 		}
-		t.Status, t.Interrupts, t.StateUpdated = StatusIdle, nil, newest.At.Created
+		t.Rest, t.StateUpdated = Rest{Status: StatusIdle}, newest.At.Created
 		t.Lock.Checkpoint = newest.At.Number
 	}
 	ref := t.Ref
@@ -341,7 +340,7 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.T
 	copied.Config = nil // it has no runs yet
 	item := table.Item{
 		Key:   ref.Key(),
-		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(t.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}),
+		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(t.Rest.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}),
 		Body:  copied.encodeBody(),
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}
