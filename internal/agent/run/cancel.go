@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -127,11 +128,21 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	if err != nil {
 		return o, err
 	}
-	o.Add(s.end(run.Ref, action.status(), why, now))
+	o.Add(s.endAsRead(run, action, why, now))
 	o.Add(s.passOn(t, &change, q.next, rest)...)
 	o.Join(s.tellQuestions(t, rest.Interrupts))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, q.next) })
 	return o, nil
+}
+
+// endAsRead is end for an active run whose rest was decided. A worker that takes the run up
+// meanwhile changes what the thread shows after the run.
+func (s *Store) endAsRead(run Run, action Action, why Reason, now time.Time) table.Update {
+	change := s.end(run.Ref, action.status(), why, now)
+	if run.Attempt == 0 {
+		change.If = table.All(change.If, table.Equals(attrAttempt, int64(0)))
+	}
+	return change
 }
 
 // restAfter returns what a thread shows when its active run was cancelled and no other run
@@ -238,7 +249,7 @@ func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, acti
 		t.PassAll(&change)
 		t.MarkOvertaken(&change, string(byRequest))
 	}
-	o.Add(s.end(active.Ref, action.status(), byRequest, now))
+	o.Add(s.endAsRead(active, action, byRequest, now))
 	o.Add(s.passOn(t, &change, nil, rest)...)
 	o.Join(s.tellQuestions(t, rest.Interrupts))
 	return o, nil

@@ -164,3 +164,18 @@ func TestARunThatNeverBeganLeavesItsInputOnlyIfItsClientIsLost(t *testing.T) {
 		}
 	}
 }
+
+// TestARunIsTakenUpWhileItIsCancelled lets a worker take up an answer that a cancel has read as
+// never begun: the question is answered.
+func TestARunIsTakenUpWhileItIsCancelled(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"cancelled", "taken", "disconnected", "cancelled with its thread"} {
+		f := newFixture(t)
+		_, a := f.started("first")
+		f.ask(a)
+		answer := f.resume(run.Enqueue, true)
+		f.table.beforeNext(func() { f.claim(answer) })
+		f.must(cancels[what](f, answer))
+		f.wantRest(what, thread.StatusInterrupted, "{}")
+	}
+}
