@@ -45,6 +45,10 @@ const (
 	byDisconnect Reason = "The run was cancelled, because the connection of the client that waited for it was lost."
 )
 
+// byClient reports whether the run was cancelled alone or with its thread. The cancel has then said
+// how the thread rests after the run.
+func (r Reason) byClient() bool { return r == byRequest || r == byTaking || r == byDisconnect }
+
 func supersededBy(run string) Reason {
 	return Reason("The run was superseded by run " + run + ", whose multitask_strategy is interrupt.")
 }
@@ -146,7 +150,8 @@ func (s *Store) endAsRead(run Run, action Action, why Reason, now time.Time) tab
 }
 
 // restAfter returns what a thread shows when its active run was cancelled and no other run
-// follows: what it showed before, if the run leaves nothing.
+// follows: what it showed before, if the run leaves nothing. Only Seal knows what the runs have
+// left that this run has superseded.
 func (s *Store) restAfter(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.Rest, error) {
 	if action == ActionInterrupt {
 		if active.Attempt == 0 {
@@ -157,6 +162,9 @@ func (s *Store) restAfter(ctx context.Context, t thread.Thread, active Run, acti
 		if rest, leaves := active.rest(why); leaves {
 			return rest, nil
 		}
+	}
+	if t.Lock.Unsealed {
+		return thread.Rest{}, s.clearFirst(ctx, t.Ref)
 	}
 	return t.Rest, nil
 }

@@ -179,3 +179,68 @@ func TestARunIsTakenUpWhileItIsCancelled(t *testing.T) {
 		f.wantRest(what, thread.StatusInterrupted, "{}")
 	}
 }
+
+// TestAThreadRestsAsTheRunBeforeLeftIt checks what a thread that asked a question shows when its
+// active run never begins, and what came before this run is not sealed yet.
+func TestAThreadRestsAsTheRunBeforeLeftIt(t *testing.T) {
+	t.Parallel()
+	for before, c := range map[string]struct {
+		// next ends what comes before the run, and returns the run.
+		next       func(*fixture) run.Run
+		status     thread.Status
+		interrupts string
+	}{
+		"an answer at work was superseded": {func(f *fixture) run.Run {
+			f.claim(f.resume(run.Enqueue, true))
+			return f.resume(run.Interrupt, false)
+		}, thread.StatusInterrupted, "{}"},
+		"an answer at work was cancelled": {func(f *fixture) run.Run {
+			answer := f.resume(run.Enqueue, true)
+			f.claim(answer)
+			next := f.resume(run.Enqueue, false)
+			f.must(f.runs.Cancel(f.t.Context(), answer.Ref, run.ActionInterrupt))
+			return next
+		}, thread.StatusInterrupted, "{}"},
+		"an answer at work was removed": {func(f *fixture) run.Run {
+			f.claim(f.resume(run.Enqueue, true))
+			return f.resume(run.Rollback, false)
+		}, thread.StatusInterrupted, asked},
+		"an answer that never began was superseded": {func(f *fixture) run.Run {
+			f.resume(run.Enqueue, true)
+			return f.resume(run.Interrupt, false)
+		}, thread.StatusInterrupted, asked},
+		"an answer that never began was cancelled": {func(f *fixture) run.Run {
+			answer := f.resume(run.Enqueue, true)
+			next := f.resume(run.Enqueue, false)
+			f.must(f.runs.Cancel(f.t.Context(), answer.Ref, run.ActionInterrupt))
+			return next
+		}, thread.StatusInterrupted, asked},
+		"an input that no worker took was superseded": {func(f *fixture) run.Run {
+			f.create("input", run.Enqueue)
+			return f.resume(run.Interrupt, false)
+		}, thread.StatusIdle, "{}"},
+		"an answer has failed": {func(f *fixture) run.Run {
+			a := f.claim(f.resume(run.Enqueue, true))
+			next := f.resume(run.Enqueue, false)
+			f.must(a.Finish(f.t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E"}}))
+			return next
+		}, thread.StatusError, "{}"},
+		"an answer has asked, and the client behind it is gone": {func(f *fixture) run.Run {
+			a := f.claim(f.resume(run.Enqueue, true))
+			gone := f.create("gone", run.Enqueue)
+			f.must(f.runs.CancelOnDisconnect(f.t.Context(), gone.Ref))
+			f.ask(a)
+			return f.resume(run.Enqueue, true)
+		}, thread.StatusInterrupted, asked},
+	} {
+		for what, cancel := range cancels {
+			f, name := newFixture(t), before+", the next run is "+what
+			_, a := f.started("first")
+			f.ask(a)
+			f.must(cancel(f, c.next(f)))
+			f.wantRest(name, c.status, c.interrupts)
+			f.messages() // this seals the thread
+			f.wantRest(name+" and sealed", c.status, c.interrupts)
+		}
+	}
+}

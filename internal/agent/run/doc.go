@@ -32,7 +32,8 @@
 //
 // While a run is active, the thread's item keeps what the thread showed before: its status and its
 // questions (thread.Rest). The thread shows both again if the run is removed, or if the run never
-// begins and leaves nothing in the state.
+// begins and leaves nothing in the state. If the run superseded others, Seal notes first what the
+// thread shows after these.
 //
 // # An interrupt, step by step
 //
@@ -129,8 +130,8 @@
 //   - Create with an interrupt, if it would replace the reason of queued runs that an earlier
 //     interrupt or cancel superseded;
 //   - Create of a run that goes before a delayed run, if the lock says Unsealed or Cut;
-//   - Cancel, in the cases of Create with a rollback or an interrupt, and after its commit if no
-//     run follows;
+//   - Cancel, in the cases of Create with a rollback or an interrupt, if the run leaves nothing and
+//     the lock says Unsealed, and after its commit if no run follows;
 //   - Rescue, if the lease of a superseded run is over;
 //   - Delete, a client's update of the state, the pruning of a thread, and the readers of the
 //     newest state, of the history and of an interrupted run's result.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
@@ -38,12 +39,11 @@ func (m *model) check() {
 func (m *model) checkInputs() {
 	want, got := []string{}, []string{}
 	for _, r := range m.runs {
-		why := string(m.get(r).CancelReason)
-		back := why == "The run was cancelled." || strings.HasPrefix(why, "taken:")
+		back := isTakenBack(m.get(r))
 		if m.takenBack[r.Run] && !back {
-			m.t.Errorf("run %s was taken back before it started, and says %q", r.Run, why)
+			m.t.Errorf("run %s was taken back before it started, and says %q", r.Run, m.get(r).CancelReason)
 		}
-		if !back || m.claims[r.Run] > 0 {
+		if !back {
 			want = append(want, inputOf(r))
 		}
 	}
@@ -55,6 +55,30 @@ func (m *model) checkInputs() {
 	if diff := cmp.Diff(want, got); diff != "" {
 		m.t.Fatalf("inputs in the state (-want +got):\n%s", diff)
 	}
+}
+
+// isTakenBack reports whether a run never started and says that it leaves nothing.
+func isTakenBack(r run.Run) bool {
+	return r.Attempt == 0 && (r.CancelReason == "The run was cancelled." || strings.HasPrefix(string(r.CancelReason), "taken:"))
+}
+
+// rests returns the statuses that the thread may have after its runs, the newest first. If the
+// client of a run that never started is lost, the status depends on whether the run was active.
+func (m *model) rests(runs []run.Run) (possible []thread.Status) {
+	for _, r := range runs {
+		switch lost := strings.Contains(string(r.CancelReason), "connection"); {
+		case isTakenBack(r):
+		case r.Attempt == 0 && lost:
+			possible = append(possible, thread.StatusIdle)
+		case r.Status == run.Error, r.Status == run.Timeout:
+			return append(possible, thread.StatusError)
+		case r.Attempt > 0 && r.Status == run.Interrupted:
+			return append(possible, thread.StatusInterrupted)
+		default:
+			return append(possible, thread.StatusIdle)
+		}
+	}
+	return append(possible, thread.StatusIdle)
 }
 
 func inputOf(r run.Run) string {

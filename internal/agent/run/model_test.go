@@ -380,7 +380,11 @@ func (m *model) look() {
 	if len(listed) != len(m.runs) {
 		m.t.Fatalf("%d runs are listed, %d were accepted", len(listed), len(m.runs))
 	}
-	lock := m.thread().Lock
+	th := m.thread()
+	lock := th.Lock
+	if possible := m.rests(listed); !lock.Busy && !slices.Contains(possible, th.Status) {
+		m.t.Fatalf("the thread is %s, possible are %q", th.Status, possible)
+	}
 	for i, r := range listed {
 		if accepted := m.runs[len(m.runs)-1-i].Run; r.Run != accepted {
 			m.t.Fatalf("run %d from the end is %s, %s was accepted", i, r.Run, accepted)

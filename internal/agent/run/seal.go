@@ -88,6 +88,8 @@ type sealPlan struct {
 	// sealed and position are the lock's values after the batch.
 	sealed   string
 	position int64
+	// rest is what the thread shows after the batch, while no run is in flight.
+	rest thread.Rest
 }
 
 // planSeal returns the writes that seal the next runs, and the thread and log that result. It
@@ -105,7 +107,7 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 	if err != nil {
 		return next, o, err
 	}
-	b := sealPlan{Store: s, thread: t, log: *log, now: s.now(), sealed: t.Lock.Sealed, position: t.Lock.Position}
+	b := sealPlan{Store: s, thread: t, log: *log, now: s.now(), sealed: t.Lock.Sealed, position: t.Lock.Position, rest: t.Rest}
 	for i, run := range runs {
 		if err := b.add(ctx, run); err != nil {
 			return next, o, err
@@ -117,7 +119,9 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 	}
 	change := t.ChangeLock(b.now)
 	t.MarkSealed(&change, b.sealed, b.position, b.log.At.Number, !complete)
+	t.SetRest(&change, b.rest)
 	b.out.Add(change)
+	t.Rest = b.rest
 	if t.Updated = b.now; t.Lock.Checkpoint != b.log.At.Number {
 		t.StateUpdated = b.now
 	}
@@ -175,6 +179,9 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 	}
 	if err != nil {
 		return fmt.Errorf("fold run %s: %w", run.Run, err)
+	}
+	if rest, leaves := run.rest(run.CancelReason); leaves && !run.CancelReason.byClient() {
+		b.rest = rest
 	}
 	b.out.Add(b.settle(run, before))
 	if run.Amended {
