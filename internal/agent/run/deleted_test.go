@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 // TestTheWorkerOfADeletedThreadWritesNothing checks that the worker is fenced off from the
@@ -78,5 +80,27 @@ func TestARunOnTheThreadOfATemporaryOne(t *testing.T) {
 				t.Errorf("%d items are left when nobody has come for an hour", len(left))
 			}
 		})
+	}
+}
+
+// TestARunIsCreatedWhileItsThreadExpires creates a run after a sweep has read its thread: the
+// thread stays, and is swept when its time is over again.
+func TestARunIsCreatedWhileItsThreadExpires(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, err := f.threads.Patch(t.Context(), f.ref, thread.Patch{TTL: &thread.TTL{Strategy: thread.StrategyDelete, Minutes: 1}})
+	f.must(err)
+	f.hand.move(time.Hour)
+	var created run.Run
+	f.table.beforeNext(func() { created = f.create("meanwhile", run.Enqueue) })
+	f.must(f.threads.Sweep(t.Context(), f.hand.now()))
+	f.finish(f.claim(created))
+	if diff := cmp.Diff([]string{"human meanwhile"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	f.hand.move(time.Hour)
+	f.must(f.threads.Sweep(t.Context(), f.hand.now()))
+	if _, err := f.threads.Get(t.Context(), f.ref); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the thread when its time is over: %v", err)
 	}
 }

@@ -145,9 +145,9 @@ func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item)
 		}
 		return s.moveTTL(ctx, item, t.Ref, now.Add(max(ttl.Duration(), sweepAgain)))
 	}
-	err := s.Delete(ctx, t.Ref)
-	if fault.Is(err, fault.NotFound) {
-		return nil
+	err := s.DeleteAsRead(ctx, t)
+	if fault.Is(err, fault.Conflict) { // a request has used it meanwhile, or deleted it
+		return s.moveTTL(ctx, item, t.Ref, now.Add(sweepAgain))
 	}
 	return err
 }
