@@ -175,11 +175,11 @@ func (s *Store) restAfter(ctx context.Context, t thread.Thread, active Run, acti
 func (r Run) rest(why Reason) (rest thread.Rest, leaves bool) {
 	switch {
 	case r.Attempt > 0:
-		return thread.Rest{Status: thread.StatusInterrupted}, true
+		return thread.Rest{Status: thread.StatusInterrupted, Run: r.Run}, true
 	case r.takenBack(why), !r.GraphInput().isObject():
 		return thread.Rest{}, false
 	default:
-		return thread.Rest{Status: thread.StatusIdle}, true
+		return thread.Rest{Status: thread.StatusIdle, Run: r.Run}, true
 	}
 }
 

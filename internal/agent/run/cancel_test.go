@@ -78,7 +78,7 @@ func (f *fixture) wantRest(name string, status thread.Status, interrupts string)
 }
 
 // TestAThreadRestsAsItWasBeforeARunThatNeverBegan checks that the thread shows its status and its
-// questions again, and that an answer is accepted.
+// questions again, and the run that they are of, and that an answer is accepted.
 func TestAThreadRestsAsItWasBeforeARunThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	for how, rest := range rests {
@@ -93,6 +93,9 @@ func TestAThreadRestsAsItWasBeforeARunThatNeverBegan(t *testing.T) {
 			f.wantRest(name, rest.status, rest.interrupts)
 			f.messages() // this seals the thread
 			f.wantRest(name+" and sealed", rest.status, rest.interrupts)
+			if got := f.thread().Rest.Run; got != a.Run.Run {
+				t.Errorf("%s: the status tells of run %s, want %s", name, got, a.Run.Run)
+			}
 			if rest.interrupts == asked {
 				f.resume(run.Enqueue, true)
 			}

@@ -195,7 +195,9 @@ func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own re
 		}
 		change := t.ChangeLock(now)
 		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.passed)
-		pass := s.passOn(t, &change, q.next, thread.Rest{Status: threadStatus(outcome), Interrupts: outcome.Interrupts})
+		pass := s.passOn(t, &change, q.next, thread.Rest{
+			Status: threadStatus(outcome), Interrupts: outcome.Interrupts, Run: a.Run.Run,
+		})
 		o.Join(own)
 		o.Join(s.tellQuestions(t, outcome.Interrupts))
 		o.AddOr(pass[0], a.gaveWay)

@@ -45,6 +45,8 @@ type Rest struct {
 	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object, nil if
 	// the graph did not pause.
 	Interrupts json.RawMessage
+	// Run is the run whose end the status tells of, "" before the first run.
+	Run string
 }
 
 // Thread is a conversation.
@@ -140,6 +142,7 @@ const kind = "thread"
 // Names of the attributes in the thread's item.
 const (
 	attrStatus     = "status"
+	attrRestRun    = "rest_run"
 	attrEpoch      = "epoch"
 	attrRun        = "run"
 	attrBusy       = "busy"
@@ -185,7 +188,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 	t := Thread{
 		Ref: ref, Created: r.Created(), Updated: r.Updated(), StateUpdated: r.Time(attrStateUpdated),
 		Status:     StatusBusy,
-		Rest:       Rest{Status: Status(item.Text(attrStatus)), Interrupts: b.Interrupts},
+		Rest:       Rest{Status: Status(item.Text(attrStatus)), Interrupts: b.Interrupts, Run: item.Text(attrRestRun)},
 		Metadata:   b.Metadata,
 		Config:     b.Config,
 		Interrupts: json.RawMessage("{}"),
@@ -214,6 +217,9 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 	}
 	if t.Rest.Status == StatusBusy { // an earlier version stored what is shown
 		t.Rest.Status = StatusIdle
+	}
+	if _, known := item.Attrs[attrRestRun]; !known { // an earlier version showed the last run
+		t.Rest.Run = t.Lock.Run
 	}
 	if !t.Lock.Busy {
 		if t.Status = t.Rest.Status; b.Interrupts != nil {
@@ -314,6 +320,7 @@ func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
 		change.Set[attrDue] = clock.Format(due)
 	}
 	if !t.Lock.Busy {
+		change.Set[attrRestRun] = t.Rest.Run
 		change.Index = map[table.Index]table.Key{table.ByDue: keys.BusyThread(t.Workspace, t.Deployment, t.Thread)}
 	}
 }
@@ -328,7 +335,7 @@ func (t Thread) Leave(change *table.Update) {
 // SetRest sets what the thread shows while no run is in flight. It writes the body only if the
 // questions change.
 func (t Thread) SetRest(change *table.Update, rest Rest) {
-	change.Set[attrStatus] = string(rest.Status)
+	change.Set[attrStatus], change.Set[attrRestRun] = string(rest.Status), rest.Run
 	if bytes.Equal(rest.Interrupts, t.Rest.Interrupts) {
 		return
 	}

@@ -222,7 +222,7 @@ func (e *Edit) settle(lock *table.Update) {
 	if !e.Log.At.Own() {
 		return
 	}
-	rest := Rest{Status: StatusIdle, Interrupts: InterruptsOf(e.Log.At)}
+	rest := Rest{Status: StatusIdle, Interrupts: InterruptsOf(e.Log.At), Run: e.thread.Rest.Run}
 	if len(e.Log.At.Next) > 0 {
 		rest.Status = StatusInterrupted
 	}
