@@ -1265,7 +1265,7 @@ type Thread struct {
 	Config    json.RawMessage `json:"config"`
 	CreatedAt string          `json:"created_at"`
 
-	// Error The reason why the newest run failed or was cancelled.
+	// Error The reason why the newest run that started failed or was cancelled.
 	Error json.RawMessage `json:"error"`
 
 	// Interrupts The questions that the graph asks a person, by task id.

@@ -118,13 +118,13 @@ func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
 	return shown, err
 }
 
-// threadError returns why the thread's last run did not succeed; null if the run succeeded, or
-// was deleted or rolled back.
+// threadError returns why the run did not succeed of which the thread's status tells; null if the
+// run succeeded, or was deleted or rolled back.
 func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessage, error) {
-	if t.Lock.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
+	if t.Rest.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
 		return null, nil
 	}
-	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Lock.Run})
+	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Rest.Run})
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return null, nil
