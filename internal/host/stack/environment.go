@@ -37,6 +37,8 @@ const (
 	variableQuotas        = "SLIPWAY_QUOTAS"
 	variableStreams       = "SLIPWAY_STREAM_CAPACITY"
 	variableThrottleRate  = "SLIPWAY_THROTTLE_RATE"
+	variableCompute       = "SLIPWAY_COMPUTE"
+	variableAgentHost     = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 	variableMetrics       = "SLIPWAY_METRICS"
 	variableCdn           = "SLIPWAY_CDN_NETWORKS"
@@ -158,8 +160,15 @@ func (e Environment) quotas() (quota.Limits, error) {
 			limits = limits.Within(name, max(1, capacity/divisor))
 		}
 	}
+	if e.Get(variableCompute) == "ecs" && e.Get(variableAgentHost) == "" {
+		limits = limits.Within(quota.Deployments, fargateReleases/4) // two while each rolls out
+	}
 	return limits, nil
 }
+
+// fargateReleases is how many releases the stack's load balancer can have: each has a target group,
+// and AWS does not raise the quota of target groups for a load balancer.
+const fargateReleases = 100
 
 // Get returns any variable.
 func (e Environment) Get(name string) string { return e.getenv(name) }

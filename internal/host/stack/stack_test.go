@@ -76,6 +76,22 @@ func TestAWorkspaceGetsHalfOfTheStack(t *testing.T) {
 	}
 }
 
+// TestAWorkspaceGetsHalfOfTheReleases that a load balancer can have.
+func TestAWorkspaceGetsHalfOfTheReleases(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		compute, set string
+		want         int64
+	}{{"ecs", "", 25}, {"ecs", "deployments=49", 49}, {"express", "", 1000}} {
+		v := complete()
+		v["SLIPWAY_COMPUTE"], v["SLIPWAY_QUOTAS"] = c.compute, c.set
+		env, err := stack.ReadEnvironment(v.get)
+		if err != nil || env.Quotas.Of(quota.Deployments) != c.want {
+			t.Errorf("%+v: got %d (%v)", c, env.Quotas.Of(quota.Deployments), err)
+		}
+	}
+}
+
 var everything = []stack.Need{stack.NeedTable, stack.NeedEngine, stack.NeedKey}
 
 // TestWhatIsMissingIsNamed removes each variable, and then all variables.
