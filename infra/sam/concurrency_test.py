@@ -38,10 +38,10 @@ class Concurrency(unittest.TestCase):
 
     def test_what_samconfig_recommends_fits_into_the_default_quota(self):
         recommended = dict(re.findall(r"(\w+Concurrency)=(\d+)", Path("samconfig.toml").read_text(encoding="utf-8")))
-        self.assertEqual(len(recommended), 5)
+        self.assertEqual(len(recommended), 7)
         translated = transform("template.yaml", recommended)
         self.assertEqual(concurrency.check(translated, recommended), [])
-        self.assertEqual(len(concurrency.check(translated, recommended | {"RunnerConcurrency": "529"})), 1)
+        self.assertEqual(len(concurrency.check(translated, recommended | {"RunnerConcurrency": "329"})), 1)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ var variants = map[string]map[string]string{
 		"FunctionSubnets": "subnet-c,subnet-d", "FunctionSecurityGroups": "sg-functions", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": topicARN, "MonthlyBudget": "100", "DetailedMetrics": "true",
 		"CdnNetworks": "192.0.2.0/24,198.51.100.7/32", "ClientAddressHeader": "CF-Connecting-IP",
 		"DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": "zone", "RunnerConcurrency": "5", "RunstreamConcurrency": "5",
-		"AuthorizerConcurrency": "5", "RolloutConcurrency": "5", "ReconcileConcurrency": "2",
+		"AuthorizerConcurrency": "5", "RolloutConcurrency": "5", "ReconcileConcurrency": "2", "WebhookConcurrency": "5", "RequestsConcurrency": "5",
 		"GitHubApp": "arn:aws:secretsmanager:us-east-1:000000000000:secret:app", "GitHubWebhook": "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook",
 	},
 	"restored": {"TableNameOverride": stackName + "-then"},
