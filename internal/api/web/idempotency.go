@@ -41,9 +41,9 @@ type Claim func(ctx context.Context, key string, fingerprint [sha256.Size]byte) 
 
 // idempotent lets clients repeat a request that changes something until they see an answer:
 // under one Idempotency-Key the request is executed once, and later requests get the first
-// answer again. Answers of 500 and above are not kept, and answers with no-store are not kept
-// either: their requests are executed again, unless the handler stored its own answer through
-// Settled or SettledAs.
+// answer again. Answers that invite the client to send its request again are not kept, and answers
+// with no-store are not kept either: their requests are executed again, unless the handler stored
+// its own answer through Settled or SettledAs.
 //
 // It stands behind the contract's checks: a request that is not executed claims nothing. A
 // claimed request is executed to its end even when its client has gone, because that client
@@ -152,10 +152,15 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 	rec.sendTo(w, r)
 }
 
-// invitesAgain reports whether an answer with the status asks the client to send the request again:
-// later, or with another If-Match, which is no part of the fingerprint.
+// invitesAgain reports whether the client may send a request again that got the status: the same
+// request can succeed later, or with another If-Match, which is no part of the fingerprint. An
+// answer that Settled or SettledAs has stored stays.
 func invitesAgain(status int) bool {
-	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusPreconditionFailed
+	switch status {
+	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= http.StatusInternalServerError
 }
 
 // mostSettled is the most bytes of an answer that is written together with the changes of its

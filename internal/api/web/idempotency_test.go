@@ -203,8 +203,11 @@ func TestWhichAnswersAreKept(t *testing.T) {
 		isKept bool
 	}{
 		"a refusal": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
-			s.Error(w, r, fault.New(fault.Conflict, "The name is taken."))
-		}, 409, true},
+			s.Error(w, r, fault.New(fault.NotFound, "There is no such widget."))
+		}, 404, true},
+		"a conflict": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
+			s.Error(w, r, fault.New(fault.Conflict, "It is busy. Try again in a moment."))
+		}, 409, false},
 		"nothing written":  {func(*widgets, http.ResponseWriter, *http.Request) {}, 200, true},
 		"an unknown error": {func(s *widgets, w http.ResponseWriter, r *http.Request) { s.Error(w, r, errors.New("disk is full")) }, 500, false},
 		"a panic":          {func(*widgets, http.ResponseWriter, *http.Request) { panic("at the disco") }, 500, false},
