@@ -42,6 +42,10 @@ func (u *uploads) Remove(_ context.Context, _, _ string, refs []upload.Ref) erro
 	return nil
 }
 
+func (u *uploads) Erase(ctx context.Context, workspace, deployment string) error {
+	return upload.Prune(ctx, u, workspace, deployment, func(upload.Ref) bool { return false })
+}
+
 // uploading returns a store that takes uploads, and a deployment without uploads.
 func uploading(t *testing.T) (*fixture, *uploads, deployment.Deployment) {
 	t.Helper()

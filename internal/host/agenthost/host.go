@@ -96,6 +96,7 @@ func New(cfg Config) (*Host, error) {
 		h.mux.Handle("POST "+wire.Uploads, h.own(h.grantUpload))
 		h.mux.Handle("POST "+wire.UploadsOf, h.own(h.listUploads))
 		h.mux.Handle("DELETE "+wire.UploadsOf, h.own(h.removeUploads))
+		h.mux.Handle("DELETE "+wire.UploadsAll, h.own(h.eraseUploads))
 		h.mux.Handle("PUT "+wire.UploadsOf+"/{object}", cfg.Uploads.Handler(h.mux.Error))
 	}
 	h.mux.Handle("POST "+wire.Agent+invocations, h.agent("Authorization", false))

@@ -53,6 +53,14 @@ func (h *Host) removeUploads(r *http.Request) (any, error) {
 	return nil, h.cfg.Uploads.Remove(r.Context(), workspace, deployment, refs)
 }
 
+func (h *Host) eraseUploads(r *http.Request) (any, error) {
+	workspace, deployment, err := uploadsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.cfg.Uploads.Erase(r.Context(), workspace, deployment)
+}
+
 // uploadsOf names the deployment that a request is about.
 func uploadsOf(r *http.Request) (workspace, deployment string, err error) {
 	workspace, deployment = r.PathValue("workspace"), r.PathValue("deployment")

@@ -38,7 +38,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
-	"github.com/slipway-run/slipway/internal/seam/upload"
 	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	workflowlocal "github.com/slipway-run/slipway/internal/seam/workflow/local"
@@ -183,7 +182,7 @@ func (s *Server) openStores() {
 func (s *Server) openJobs() {
 	log, now := s.config.Log, clock.System
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.store, run.PermitEraser{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed, s.encrypted},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.store, run.PermitEraser{Table: s.records}, s.uploads, s.pushed, s.encrypted},
 		Images:       s.pushed,
 		Integrations: s.repositories.integrations,
 		Uploads:      s.uploads,

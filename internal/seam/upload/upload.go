@@ -83,6 +83,9 @@ type Store interface {
 	// Remove erases tarballs of a deployment. It does nothing for a tarball that does not
 	// exist.
 	Remove(ctx context.Context, workspace, deployment string, refs []Ref) error
+	// Erase erases all tarballs of a deployment that is deleted. A tarball that a client sends
+	// later is refused, or the store erases it by itself.
+	Erase(ctx context.Context, workspace, deployment string) error
 }
 
 // Prune erases a deployment's tarballs except those for which keep returns true.
@@ -98,14 +101,6 @@ func Prune(ctx context.Context, s Store, workspace, deployment string, keep func
 		return fmt.Errorf("erase uploads of deployment %s: %w", deployment, err)
 	}
 	return nil
-}
-
-// Whole erases all tarballs that a Store has of a deployment.
-type Whole struct{ Store }
-
-// Erase implements rollout.Eraser.
-func (w Whole) Erase(ctx context.Context, workspace, deployment string) error {
-	return Prune(ctx, w.Store, workspace, deployment, func(Ref) bool { return false })
 }
 
 // Opener reads tarballs that are kept on the builder's own machine.

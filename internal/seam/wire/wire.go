@@ -33,6 +33,8 @@ const (
 
 	Uploads   = "/uploads"
 	UploadsOf = "/uploads/{workspace}/{deployment}"
+	// UploadsAll are the uploads of a deployment that is deleted.
+	UploadsAll = UploadsOf + "/all"
 )
 
 // Wait is the query parameter that says how long the host may hold a request that has no final

@@ -20,7 +20,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	buildremote "github.com/slipway-run/slipway/internal/seam/build/remote"
 	"github.com/slipway-run/slipway/internal/seam/compute"
-	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
 // Names of the variables.
@@ -82,7 +81,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 		return nil, err
 	}
 	uploaded := uploads.Of(r.Stack)
-	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Store(), run.PermitEraser{Table: r.Table()}, upload.Whole{Store: uploaded}}
+	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Store(), run.PermitEraser{Table: r.Table()}, uploaded}
 	pushed, err := images.Of(r.Stack)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
@@ -124,8 +123,12 @@ func (s *Store) reserve(workspace string, size int64) (free func(), err error) {
 // Close closes the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Grant implements upload.Store.
+// Grant implements upload.Store. It makes the deployment's directory, without which no tarball is
+// taken.
 func (s *Store) Grant(_ context.Context, ref upload.Ref, base string) (upload.Grant, error) {
+	if err := s.root.MkdirAll(dirOf(ref.Workspace, ref.Deployment), 0o700); err != nil {
+		return upload.Grant{}, err
+	}
 	expires := strconv.FormatInt(s.now().Add(upload.Lifetime).Unix(), 10)
 	query := url.Values{paramExpires: {expires}, paramSignature: {s.sign(ref, expires)}}
 	return upload.Grant{URL: base + prefix + ref.Path() + "?" + query.Encode(), Headers: map[string]string{"Content-Type": upload.ContentType}}, nil
@@ -172,8 +175,11 @@ func (s *Store) receive(w http.ResponseWriter, r *http.Request) error {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return errSize
 	}
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return errTaken
+	case errors.Is(err, fs.ErrNotExist):
+		return errAddress // the deployment was erased after the grant
 	}
 	return err
 }
@@ -197,7 +203,7 @@ func (s *Store) put(ref upload.Ref, body io.Reader) (err error) {
 	if _, err := s.root.Stat(name); err == nil {
 		return fs.ErrExist
 	}
-	if err := s.root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+	if _, err := s.root.Stat(filepath.Dir(name)); err != nil {
 		return err
 	}
 	file, err := os.CreateTemp(s.root.Name(), halves)
@@ -237,18 +243,26 @@ func (s *Store) List(_ context.Context, workspace, deployment string) ([]upload.
 	return refs, err
 }
 
-// Remove implements upload.Store. The directory of a deployment is removed with the last of
-// its tarballs.
-func (s *Store) Remove(_ context.Context, workspace, deployment string, refs []upload.Ref) error {
+// dirOf is the directory of a deployment's tarballs, which is there until the deployment is erased.
+func dirOf(workspace, deployment string) string {
+	return filepath.FromSlash(path.Clean(upload.Of(workspace, deployment)))
+}
+
+// Remove implements upload.Store.
+func (s *Store) Remove(_ context.Context, _, _ string, refs []upload.Ref) error {
 	var failures []error
 	for _, ref := range refs {
 		if err := s.root.Remove(filepath.FromSlash(ref.Path())); !errors.Is(err, fs.ErrNotExist) {
 			failures = append(failures, err)
 		}
 	}
-	err := s.root.Remove(filepath.FromSlash(upload.Of(workspace, deployment)))
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
-		failures = append(failures, err)
-	}
 	return errors.Join(failures...)
+}
+
+// Erase implements upload.Store. Later tarballs are refused.
+func (s *Store) Erase(_ context.Context, workspace, deployment string) error {
+	if err := s.root.RemoveAll(dirOf(workspace, deployment)); err != nil {
+		return fmt.Errorf("erase uploads of deployment %s: %w", deployment, err)
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package files_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -114,6 +116,70 @@ func TestWhatIsTooLargeLeavesNothing(t *testing.T) {
 	store.Handler(func(_ http.ResponseWriter, _ *http.Request, err error) { problem = err }).ServeHTTP(httptest.NewRecorder(), said)
 	if !fault.Is(problem, fault.TooLarge) {
 		t.Errorf("said: got %v", problem)
+	}
+	if left := fileNames(t, dir); len(left) != 0 {
+		t.Errorf("it leaves %v", left)
+	}
+}
+
+// TestNothingComesAfterAnErasure sends tarballs to a deployment that was erased when it had a
+// tarball, and when it had none.
+func TestNothingComesAfterAnErasure(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, base := open(t, dir, time.Now)
+	ref := uploadtest.NewRef()
+	for _, before := range []int{1, 0} {
+		var grants []upload.Grant
+		for range before + 1 {
+			ref.Upload = uploadtest.NewRef().Upload
+			grant, err := store.Grant(t.Context(), ref, base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			grants = append(grants, grant)
+		}
+		for _, grant := range grants[:before] {
+			if status := uploadtest.Put(t, grant.URL, grant.Headers, strings.NewReader("x")); status != http.StatusOK {
+				t.Fatalf("before: got %d", status)
+			}
+		}
+		if err := store.Erase(t.Context(), ref.Workspace, ref.Deployment); err != nil {
+			t.Fatal(err)
+		}
+		for _, grant := range grants {
+			if status := uploadtest.Put(t, grant.URL, grant.Headers, strings.NewReader("x")); status != http.StatusForbidden {
+				t.Errorf("after an erasure of %d: got %d", before, status)
+			}
+		}
+		if left := fileNames(t, dir); len(left) != 0 {
+			t.Errorf("after an erasure of %d: %v are left", before, left)
+		}
+	}
+}
+
+// TestATarballThatArrivesDuringAnErasure erases the deployment while its tarball is received.
+func TestATarballThatArrivesDuringAnErasure(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, base := open(t, dir, time.Now)
+	ref := uploadtest.NewRef()
+	grant, err := store.Grant(t.Context(), ref, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The store asks for the rest of the body after it has found the deployment's directory.
+	body, rest := io.Pipe()
+	go func() {
+		_, failed := rest.Write([]byte("half"))
+		_ = rest.CloseWithError(errors.Join(failed, store.Erase(context.Background(), ref.Workspace, ref.Deployment)))
+	}()
+	request := httptest.NewRequest(http.MethodPut, grant.URL, body)
+	request.Header = http.Header{"Content-Type": {upload.ContentType}}
+	var problem error
+	store.Handler(func(_ http.ResponseWriter, _ *http.Request, err error) { problem = err }).ServeHTTP(httptest.NewRecorder(), request)
+	if !fault.Is(problem, fault.Forbidden) {
+		t.Errorf("got %v", problem)
 	}
 	if left := fileNames(t, dir); len(left) != 0 {
 		t.Errorf("it leaves %v", left)

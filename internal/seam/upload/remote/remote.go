@@ -40,3 +40,8 @@ func (s *Store) List(ctx context.Context, workspace, deployment string) ([]uploa
 func (s *Store) Remove(ctx context.Context, workspace, deployment string, refs []upload.Ref) error {
 	return s.host.Send(ctx, http.MethodDelete, wire.Path(wire.UploadsOf, workspace, deployment), refs)
 }
+
+// Erase implements upload.Store.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+	return s.host.Send(ctx, http.MethodDelete, wire.Path(wire.UploadsAll, workspace, deployment), nil)
+}

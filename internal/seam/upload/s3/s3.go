@@ -105,6 +105,12 @@ func (s *Store) List(ctx context.Context, workspace, deployment string) (refs []
 	return refs, nil
 }
 
+// Erase implements upload.Store. An address stays good after it. What comes there has the tag, by
+// which the bucket removes it.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+	return upload.Prune(ctx, s, workspace, deployment, func(upload.Ref) bool { return false })
+}
+
 // atOnce is how many objects one request erases at most.
 const atOnce = 1000
 

@@ -149,6 +149,9 @@ func prunes(f fixture) {
 	for _, ref := range []upload.Ref{first, second, elsewhere} {
 		f.upload(ref, ref.Path())
 	}
+	late := first
+	late.Upload = NewRef().Upload
+	granted := f.grant(late)
 	for range 2 {
 		err := upload.Prune(f.Context(), f.store, first.Workspace, first.Deployment, func(ref upload.Ref) bool { return ref == second })
 		if err != nil {
@@ -158,15 +161,25 @@ func prunes(f fixture) {
 		f.want(second, second.Path())
 		f.want(elsewhere, elsewhere.Path())
 	}
+	if err := upload.Prune(f.Context(), f.store, first.Workspace, first.Deployment, func(upload.Ref) bool { return false }); err != nil {
+		f.Fatal(err)
+	}
+	f.want(second, "")
+	if status := f.put(granted, "late"); status != http.StatusOK {
+		f.Errorf("an upload to a deployment that has none left ends with status %d", status)
+	}
+	f.want(late, "late")
 }
 
 func erases(f fixture) {
 	ref := NewRef()
 	f.upload(ref, "text")
 	for range 2 {
-		if err := (upload.Whole{Store: f.store}).Erase(f.Context(), ref.Workspace, ref.Deployment); err != nil {
+		if err := f.store.Erase(f.Context(), ref.Workspace, ref.Deployment); err != nil {
 			f.Fatal(err)
 		}
 		f.want(ref, "")
 	}
+	f.upload(ref, "anew")
+	f.want(ref, "anew")
 }
