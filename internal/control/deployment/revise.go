@@ -46,14 +46,15 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions,
 	})
 }
 
-// deployAgain returns the writes that store a revision which is made from another revision.
-func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string, places quota.Placed) (Deployment, record.Outbox, error) {
+// deployAgain returns the writes that store a revision which is made from another revision, and
+// the writes that belong to it.
+func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string, places quota.Placed, more ...table.Write) (Deployment, record.Outbox, error) {
 	put, err := d.again(from)
 	if err != nil {
 		return d, record.Outbox{}, err
 	}
 	return s.writeWith(ctx, d, put, besides{
-		event: event.DeploymentUpdated, entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done), places: places,
+		event: event.DeploymentUpdated, entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done), writes: more, places: places,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
@@ -52,13 +53,11 @@ func (s *Store) RollBack(ctx context.Context, d Deployment, relapsed revision.Re
 		return fmt.Errorf("read the revision before: %w", err)
 	}
 	message := "Revision ID " + from.Revision + " was deployed again, because this one did not stay healthy. " + strings.TrimSpace(why)
+	var note []table.Write
 	if relapsed.Reason != revision.ReasonRolledBack {
-		note := relapsed.Note(s.now(), revision.ReasonRolledBack, message)
-		if err := record.Commit(ctx, s.table, record.Write(note.Write)); err != nil {
-			return err
-		}
+		note = append(note, relapsed.Note(s.now(), revision.ReasonRolledBack, message).Write)
 	}
-	_, o, err := s.deployAgain(ctx, d, from, "automatic rollback to revision "+from.Revision, quota.Placed{Beyond: true})
+	_, o, err := s.deployAgain(ctx, d, from, "automatic rollback to revision "+from.Revision, quota.Placed{Beyond: true}, note...)
 	if err != nil {
 		return err
 	}
