@@ -378,20 +378,6 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-func TestRemoveFilesErasesReadOnlyDirectories(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "tree")
-	inner := filepath.Join(dir, "a", "b")
-	check.Must(t, os.MkdirAll(inner, 0o700))
-	check.Must(t, os.WriteFile(filepath.Join(inner, "file"), nil, 0o400))
-	check.Must(t, os.Chmod(inner, 0o500))
-	check.Must(t, child.RemoveFiles(dir))
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the directory is still there: %v", err)
-	}
-	check.Must(t, child.RemoveFiles(dir))
-}
-
 // connect and listen are the attempts of a hostile program.
 func connect() {
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), os.Getenv("NETWORK"), os.Getenv("ADDR"))

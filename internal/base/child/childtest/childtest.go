@@ -2,6 +2,7 @@
 package childtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,32 @@ func Open(dir string) error {
 	}
 	for ; below != "."; below = filepath.Dir(below) {
 		if err := os.Chmod(filepath.Join(os.TempDir(), below), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Deepen makes so many directories below each other in a directory, the last one without any
+// permission. It makes the last one first, because the path to it may be too long for the system.
+func Deepen(dir string, levels int) error {
+	deep, next := filepath.Join(dir, "deep"), filepath.Join(dir, "next")
+	if err := os.Mkdir(deep, 0); err != nil {
+		return err
+	}
+	for level := range levels {
+		if err := errors.Join(os.Mkdir(next, 0o700), os.Chmod(deep, 0o700)); err != nil {
+			return err
+		}
+		if err := os.Rename(deep, filepath.Join(next, "deep")); err != nil {
+			return err
+		}
+		if level == 0 {
+			if err := os.Chmod(filepath.Join(next, "deep"), 0); err != nil {
+				return err
+			}
+		}
+		if err := os.Rename(next, deep); err != nil {
 			return err
 		}
 	}
