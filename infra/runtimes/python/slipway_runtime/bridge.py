@@ -32,8 +32,8 @@ class GraphLoop:
         while True:
             try:
                 self.loop.run_forever()
-            except SystemExit:
-                # A node that calls sys.exit ends its own task; asyncio would end the loop, and everyone else's, with it.
+            except (SystemExit, KeyboardInterrupt):
+                # A node that raises these ends its own task; asyncio would end the loop, and everyone else's, with it.
                 log.warning("a node tried to end the process")
             else:
                 return

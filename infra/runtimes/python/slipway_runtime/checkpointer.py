@@ -263,6 +263,13 @@ class Checkpointer(BaseCheckpointSaver[int]):
             if self._listener and saved and thread_id == self._thread_id:
                 self._listener.on_writes(ns, saved, task_id)
 
+    def close(self) -> None:
+        """Gives the memory of an invocation back. The listener holds the checkpointer, too, so the collector of cycles would come to it late."""
+        with self._lock:
+            self._listener = None
+            self._threads.clear()
+            self._writes.clear()
+
     def delete_thread(self, thread_id: str) -> None:
         with self._lock:
             self._threads.pop(thread_id, None)

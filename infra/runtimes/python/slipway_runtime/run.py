@@ -1,5 +1,6 @@
 """The operations run and update_state."""
 
+import asyncio
 import contextlib
 import logging
 import warnings
@@ -41,6 +42,8 @@ class Run:
         self._outlet = outlet
         # Of runs that show messages.
         self._unfinished: Unfinished | None = None
+        # Of graphs whose checkpoints the server keeps.
+        self._recorder: Recorder | None = None
 
     @property
     def _shows_messages(self) -> bool:
@@ -53,9 +56,23 @@ class Run:
             with reaching(self._invocation.server_url, self._invocation.user, f"{self._invocation.thread_id}/{self._invocation.run_id}"):
                 async with self._open() as graph:
                     await operation(graph)
-        except (Exception, SystemExit) as e:
-            log.exception("graph %r, run %s: %s", self._invocation.graph, self._invocation.run_id, type(e).__name__)
-            self._outlet.emit("error", encode({"error": type(e).__name__, "message": str(e)}))
+        except asyncio.CancelledError as e:
+            if asyncio.current_task().cancelling():
+                raise
+            self._fail(e)  # it comes from the graph: nobody has cancelled the run
+        except (Exception, SystemExit, KeyboardInterrupt) as e:
+            self._fail(e)
+        finally:
+            if self._recorder is not None:
+                self._recorder.checkpointer.close()
+
+    def _fail(self, error: BaseException) -> None:
+        log.exception("graph %r, run %s: %s", self._invocation.graph, self._invocation.run_id, type(error).__name__)
+        try:
+            message = str(error)
+        except Exception as e:
+            message = f"the text of the error cannot be made: {type(e).__name__}"
+        self._outlet.emit("error", encode({"error": type(error).__name__, "message": message}))
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncIterator[PregelProtocol]:
@@ -72,7 +89,7 @@ class Run:
         if not isinstance(graph, Pregel):
             return graph, None  # it runs elsewhere, and has its checkpoints there
         invocation = self._invocation
-        recorder = Recorder(invocation.thread_id, self._outlet.emit)
+        self._recorder = recorder = Recorder(invocation.thread_id, self._outlet.emit)
         recorder.checkpointer.nested_metadata = invocation.nested_metadata()
         try:
             for c in invocation.checkpoints:
@@ -230,7 +247,7 @@ async def _finishing(recorder: Recorder | None, graph: PregelProtocol) -> AsyncI
     """Sends what is left of the checkpoints when a graph has ended, or failed; of one that was stopped nobody wants them."""
     try:
         yield
-    except (Exception, SystemExit):
+    except (Exception, SystemExit, KeyboardInterrupt):
         if recorder is not None:
             try:
                 await recorder.finish(graph)

@@ -90,7 +90,16 @@ def fail(state):
     note(state["text"])
     if state["text"] == "exit":
         sys.exit(3)
+    if state["text"] == "interrupt":
+        raise KeyboardInterrupt("stop")
+    if state["text"] == "speechless":
+        raise Speechless
     raise RuntimeError("it is broken: \ud800")
+
+
+class Speechless(Exception):
+    def __str__(self):
+        return self.response.text
 
 
 async def fail_async(state):

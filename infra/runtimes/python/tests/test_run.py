@@ -311,7 +311,9 @@ def test_many_invocations_at_once(agent: Agent, directory: Path) -> None:
 
 @pytest.mark.parametrize("graph", ["failing", "failing_async"])
 @pytest.mark.parametrize(("text", "wanted"), [
-    ("x", {"error": "RuntimeError", "message": "it is broken: \ufffd"}), ("exit", {"error": "SystemExit", "message": "3"})])
+    ("x", {"error": "RuntimeError", "message": "it is broken: \ufffd"}), ("exit", {"error": "SystemExit", "message": "3"}),
+    ("interrupt", {"error": "KeyboardInterrupt", "message": "stop"}),
+    ("speechless", {"error": "Speechless", "message": "the text of the error cannot be made: AttributeError"})])
 def test_a_failing_graph_is_an_event(agent: Agent, graph: str, text: str, wanted: dict[str, str]) -> None:
     thread = Thread()
     seen = thread.run(agent, graph=graph, input={"text": text})
@@ -320,6 +322,47 @@ def test_a_failing_graph_is_an_event(agent: Agent, graph: str, text: str, wanted
     assert (thread.values, thread.newest["next"]) == ({"items": ["ok"], "text": text}, ["fail"])
     thread.run(agent, graph="steps", input={"items": []})
     assert agent.process.poll() is None
+
+
+def test_a_cancellation_that_nobody_asked_for_is_an_event() -> None:
+    source = """
+import asyncio
+from langgraph.graph import START, MessagesState, StateGraph
+
+calls = []
+
+def graph():
+    calls.append(1)
+    if len(calls) > 1:  # the first one describes the graph
+        raise asyncio.CancelledError("no more")
+    return StateGraph(MessagesState).add_node("a", lambda state: {}).add_edge(START, "a")
+"""
+    with repository(source) as directory, Agent(directory) as agent:
+        assert Thread().run(agent, graph="agent", input={}) == [("error", {"error": "CancelledError", "message": "no more"})]
+
+
+def test_a_run_that_has_ended_leaves_no_checkpoints_in_memory() -> None:
+    source = """
+import gc
+from typing import TypedDict
+from langgraph.graph import START, StateGraph
+from slipway_runtime.checkpointer import Checkpointer
+
+class State(TypedDict):
+    kept: int
+    text: str
+
+def count(state):
+    return {"kept": sum(len(c._threads) > 0 for c in gc.get_objects() if isinstance(c, Checkpointer)), "text": "x"}
+
+gc.disable()
+graph = StateGraph(State).add_node("count", count).add_edge(START, "count").compile()
+"""
+    with repository(source) as directory, Agent(directory) as agent:
+        for _ in range(3):
+            thread = Thread()
+            thread.run(agent, graph="agent", input={"text": ""})
+            assert thread.values["kept"] == 1
 
 
 def test_limits_and_empty_input_are_errors(agent: Agent) -> None:
