@@ -1519,7 +1519,7 @@ type PushTokenRequest struct {
 type Quota struct {
 	Limit int64 `json:"limit"`
 
-	// Name For example `deployments`, `replicas`, `threads`, `crons`, `webhooks`, `stored_bytes`, `file_bytes`, `runs_at_once`, `streams_at_once`, `streams_per_thread`, `requests_per_second`.
+	// Name For example `deployments`, `replicas`, `threads`, `crons`, `webhooks`, `auth_tokens`, `stored_bytes`, `file_bytes`, `runs_at_once`, `streams_at_once`, `streams_per_thread`, `requests_per_second`.
 	Name string `json:"name"`
 
 	// Used For `requests_per_second`, the mean of the last whole 10 seconds; on AWS without the requests of processes that get about one a second or less. Null for `crons_per_deployment` and `streams_per_thread`, which count for each deployment and each thread, so the workspace has no single figure, and for `file_bytes` on AWS, where the files are in services that are not asked for their size.

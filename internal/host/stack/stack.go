@@ -282,7 +282,7 @@ func (s *Stack) Runs() *run.Store {
 func (s *Stack) AuthService() *authservice.Service {
 	return s.authService.get(func() *authservice.Service {
 		return authservice.New(authservice.Config{
-			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Private: s.PrivateAddresses,
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Private: s.PrivateAddresses, Quotas: s.Quotas,
 		})
 	})
 }

@@ -235,7 +235,9 @@ func (s *Server) routes() error {
 		people.Client = oidc.NewClient(*s.config.SignIn, nil, clock.System)
 	}
 	signin.Register(s.mux, people)
-	tokens := authservice.New(authservice.Config{Table: s.records, Sealer: s.key, Now: clock.System, Log: s.config.Log, Private: s.config.PrivateAddresses})
+	tokens := authservice.New(authservice.Config{
+		Table: s.records, Sealer: s.key, Now: clock.System, Log: s.config.Log, Private: s.config.PrivateAddresses, Quotas: s.config.Quotas,
+	})
 	answers := idempotency.NewStore(s.records, s.key, clock.System).Alone()
 	agentTokens := deployment.Agents{Store: s.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return s.key, nil }}
 	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }

@@ -46,6 +46,11 @@ func AuthTokens(workspace, user string) table.Query {
 	return table.Query{PK: authUserPK(workspace, user), Prefix: authTokenPrefix}
 }
 
+// AuthTokenCount is the key of the count of a workspace's OAuth tokens, which is bounded.
+func AuthTokenCount(workspace string) table.Key {
+	return table.Key{PK: "W#" + workspace + "#AUTH-TOKENS", SK: "COUNT"}
+}
+
 const authDefaultPrefix = "DEFAULT#"
 
 // AuthDefault is the key of the note that says which of a user's tokens is used for a provider

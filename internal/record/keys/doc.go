@@ -82,6 +82,7 @@
 //	OAuth providers of a workspace    Query AuthProviders
 //	request for consent               Get AuthRequest (the workspace is part of its state)
 //	user's OAuth tokens               Query AuthTokens and AuthDefaults; one of them Get AuthToken
+//	how many OAuth tokens there are   condition on AuthTokenCount in the creating transaction
 //	events of a user's tokens, newest Query AuthEvents, reverse
 //	tokens that an agent may use      Query AuthConnections, then GetBatch AuthToken
 //	agents that may use a token       Query AuthConnectionList (index list), to take it from them

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // storeTime is how long the service tries to store a provider's grant, because it cannot ask
@@ -70,7 +71,12 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 	if k.replaces {
 		o.Add(write)
 	} else {
+		counted, err := s.quotas.Take(ctx, s.table, now, quota.AuthTokens, k.Workspace, 1)
+		if err != nil {
+			return o, err
+		}
 		o.AddOr(write, settled)
+		o.Add(counted)
 	}
 	o.AddOr(k.put(now, p.ProviderID), settled)
 	if k.isDefault {
@@ -118,7 +124,7 @@ func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (tab
 		return change, nil
 	}
 	attrs[attrProvider], attrs[attrProviderID], attrs[attrEndpoints] = p.ID, p.ProviderID, p.endpoints
-	attrs[attrUser], attrs[attrAgent] = k.User, k.agent
+	attrs[attrUser], attrs[attrAgent], attrs[attrCounted] = k.User, k.agent, true
 	return table.Put{
 		Item: table.Item{
 			Key: k.Key(), Attrs: record.Attrs(kindToken, now, attrs), Body: body,

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/oauthstate"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // requestStatus is the state of a request for a user's consent.
@@ -97,6 +98,11 @@ func (r request) over(now time.Time) bool {
 // begin stores a request and returns it with its state and the verifier of its code challenge.
 func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body requestBody, verifier string) (request, string, error) {
 	now := s.now()
+	if body.Replaces == "" { // a user should not consent to a token for which there is no room
+		if _, err := s.quotas.Take(ctx, s.table, now, quota.AuthTokens, owner.Workspace, 1); err != nil {
+			return request{}, "", err
+		}
+	}
 	r := request{Owner: owner, ID: id.New(now), expires: now.Add(consentTime), status: requestPending, requestBody: body}
 	state := oauthstate.New(owner.Workspace, r.ID)
 	r.ProviderID, r.Provider, r.Endpoints, r.state = p.ProviderID, p.ID, p.endpoints, state.Hash()

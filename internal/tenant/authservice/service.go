@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Config holds the dependencies and settings of a Service.
@@ -24,6 +25,8 @@ type Config struct {
 	// Outside these networks, a user who names a provider cannot make the service call a host
 	// behind its firewall.
 	Private outbound.Networks
+	// Quotas bound the tokens of each workspace.
+	Quotas quota.Limits
 	// Timeout bounds one call to a provider, and all calls of a request that makes several
 	// calls; 0 is 15 s.
 	Timeout time.Duration
@@ -37,6 +40,7 @@ type Service struct {
 	now     clock.Clock
 	log     *slog.Logger
 	private outbound.Networks
+	quotas  quota.Limits
 	timeout time.Duration
 	client  *http.Client
 }
@@ -46,6 +50,6 @@ func New(c Config) *Service {
 	timeout := cmp.Or(c.Timeout, defaultTimeout)
 	return &Service{
 		table: c.Table, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
-		private: c.Private, timeout: timeout, client: newClient(c.Private, timeout),
+		private: c.Private, quotas: c.Quotas, timeout: timeout, client: newClient(c.Private, timeout),
 	}
 }

@@ -95,6 +95,8 @@ type Token struct {
 	// generation counts the grants that the token has held. It is the fence of refreshes: an answer
 	// is stored only in place of the grant that it follows.
 	generation int64
+	// counted says that the quota of the workspace counts the token.
+	counted bool
 	// lease names the caller that refreshes, leaseUntil is when other callers may try instead,
 	// and retryAt is when a provider that failed may be asked again.
 	lease               string
@@ -134,6 +136,8 @@ const (
 	attrLeaseUntil  = "lease_until"
 	attrRetryAt     = "retry_at"
 	attrGrantedBy   = "granted_by"
+	// attrCounted says that the quota counts the token.
+	attrCounted = "counted"
 )
 
 // decodeToken reads a token, but not whether it is the default.
@@ -143,7 +147,7 @@ func decodeToken(workspace string, item *table.Item) (Token, error) {
 		TokenRef:   Owner{workspace, item.Text(attrUser)}.Token(keys.AuthTokenID(item.Key)),
 		ProviderID: item.Text(attrProviderID), Agent: item.Text(attrAgent), Label: item.Text(attrLabel), Status: TokenStatus(item.Text(attrStatus)),
 		provider: item.Text(attrProvider), endpoints: item.Int(attrEndpoints), generation: item.Int(attrGeneration), lease: item.Text(attrLease),
-		refreshable: item.Bool(attrRefreshable), version: item.Int(record.Version),
+		refreshable: item.Bool(attrRefreshable), counted: item.Bool(attrCounted), version: item.Int(record.Version),
 		Created: r.Created(), Updated: r.Updated(), Expires: r.Time(attrExpires),
 		refreshAt: r.Time(attrRefreshAt), leaseUntil: r.Time(attrLeaseUntil), retryAt: r.Time(attrRetryAt),
 	}

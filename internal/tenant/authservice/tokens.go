@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // TokenFilter selects some of an owner's tokens; "" matches any value.
@@ -165,6 +166,13 @@ func (s *Service) erase(ctx context.Context, t Token, expected table.Cond) error
 			return errRefreshed
 		})
 		o.Add(t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now))
+		if t.counted {
+			counted, err := s.quotas.Take(ctx, s.table, now, quota.AuthTokens, t.Workspace, -1)
+			if err != nil {
+				return o, err
+			}
+			o.Add(counted)
+		}
 		err = s.leaveDefault(ctx, &o, t)
 		return o, err
 	})

@@ -17,6 +17,8 @@ func count(name Name, workspace string) (_ record.Count, ok bool) {
 		return record.Count{Key: keys.DeploymentCount(workspace), Items: keys.DeploymentList(workspace)}, true
 	case Webhooks:
 		return record.Count{Key: keys.WebhookCount(workspace), Items: keys.Webhooks(workspace)}, true
+	case AuthTokens: // tokens that older versions have made are not counted
+		return record.Count{Key: keys.AuthTokenCount(workspace)}, true
 	case Crons: // package cron adds the crons of a deployment that older versions have made
 		return record.Count{Key: keys.AllCronCount(workspace)}, true
 	}

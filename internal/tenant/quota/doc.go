@@ -10,11 +10,11 @@
 // condition that there is a place left is part of that transaction. So if two requests want
 // the last place, exactly one succeeds, also when two Lambda functions serve them.
 //
-// Objects that are made rarely (deployments, crons, webhooks) have one count per quota: a
-// record.Count, which Limits.Take bounds. Objects that older versions have made are counted
-// when the count changes for the first time. The count of deployments holds the count of their
-// replicas, too (Limits.Place). The replicas of a deployment that an older version has made are
-// counted with its next revision.
+// Objects that are made rarely (deployments, crons, webhooks, tokens of the Auth Service) have one
+// count per quota: a record.Count, which Limits.Take bounds. Objects that older versions have made
+// are counted when the count changes for the first time, but tokens of older versions are not
+// counted. The count of deployments holds the count of their replicas, too (Limits.Place). The
+// replicas of a deployment that an older version has made are counted with its next revision.
 //
 // Threads and runs are made often, and one item cannot take more than a few hundred
 // transactions a second. Their counts are divided into several parts ([Pool]), each of which

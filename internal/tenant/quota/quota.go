@@ -28,6 +28,8 @@ const (
 	// Webhooks are the webhooks of the workspace. Every event writes to each of them in its
 	// transaction.
 	Webhooks Name = "webhooks"
+	// AuthTokens are the tokens that the Auth Service keeps for users of the workspace.
+	AuthTokens Name = "auth_tokens"
 	// Threads are the threads of all deployments.
 	Threads Name = "threads"
 	// Runs are the threads that have a run in flight.
@@ -70,6 +72,7 @@ var All = []Quota{
 	{Crons, 10_000, 0, fault.Forbidden, "Delete a cron"},
 	{DeploymentCrons, 1000, 10_000, fault.Forbidden, "Delete a cron of this deployment"},
 	{Webhooks, 10, 20, fault.Forbidden, "Delete a webhook"},
+	{AuthTokens, 100_000, 0, fault.Forbidden, "Delete tokens of the Auth Service"},
 	{Runs, 10_000, 0, fault.TooMany, "Wait until runs have ended"},
 	{Stored, 100_000_000_000, 0, fault.Forbidden, "Delete threads or items of the store, or give them a time to live"},
 	{FileBytes, 200_000_000_000, 0, fault.Forbidden, "Delete deployments that are not needed"},

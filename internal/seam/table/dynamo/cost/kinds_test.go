@@ -69,6 +69,7 @@ var nouns = []noun{
 	{"auth provider", keys.AuthProvider(x, x)},
 	{"auth request", keys.AuthRequest(x, x)},
 	{"auth token", keys.AuthToken(x, x, x)},
+	{"count of auth tokens", keys.AuthTokenCount(x)},
 	{"auth default", keys.AuthDefault(x, x, x, x)},
 	{"auth event", keys.AuthEvent(x, x, x)},
 	{"auth connection", keys.AuthConnection(x, x, x)},
