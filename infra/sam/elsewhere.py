@@ -46,7 +46,7 @@ GROUPS = {name: arn("logs", f"log-group:{ours(name)}:log-stream:w/d/r/listener")
 ECS_ROLE, SCALING_ROLE = "ecs.amazonaws.com", "ecs.application-autoscaling.amazonaws.com"
 
 READS = [
-    ("codebuild:BatchGetBuilds codebuild:StopBuild", arn("codebuild", f"project/{ours('BuildProject')}"), {}),
+    ("codebuild:BatchGetBuilds codebuild:ListBuildsForProject codebuild:StopBuild", arn("codebuild", f"project/{ours('BuildProject')}"), {}),
     ("ecr:BatchDeleteImage", IMAGES, {}),
     ("ecr:BatchDeleteImage ecr:DescribeImages ecr:DeleteRepository", PUSHED, {}),
     ("s3:DeleteObject", SOURCE, {}),

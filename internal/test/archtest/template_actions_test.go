@@ -60,7 +60,7 @@ var (
 	// except the reads that only Await needs.
 	removal = []string{
 		"application-autoscaling:DeleteScalingPolicy", "application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms",
-		"codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:DescribeImages",
+		"codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StopBuild", "ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:DescribeImages",
 		"ecs:DeleteExpressGatewayService", "ecs:DeleteService", "ecs:DeleteTaskDefinitions", "ecs:DeregisterTaskDefinition",
 		"ecs:DescribeExpressGatewayService", "ecs:DescribeServices", "ecs:ListTaskDefinitions", "elasticloadbalancing:AddTags",
 		"elasticloadbalancing:DeleteRule", "elasticloadbalancing:DeleteTargetGroup", "elasticloadbalancing:DescribeRules",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -285,6 +286,11 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 	if err != nil || note.attempt == 0 {
 		return err
 	}
+	if note.build == "" && note.failure == "" {
+		if note.build, err = b.search(ctx, revision, tagOf(revision, note.attempt)); err != nil {
+			return err
+		}
+	}
 	if err := b.stop(ctx, note); err != nil {
 		return err
 	}
@@ -297,6 +303,42 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 		}
 	}
 	return b.erase(ctx, revision)
+}
+
+// search returns the id of the build that runs or waits and will push a tag of a revision, "" if
+// there is no such build. A caller of StartBuild that died before it noted the id has left such a
+// build. StartBuild does not tell the id again: it recognizes its token for five minutes only, and
+// only with the same input.
+func (b *Builder) search(ctx context.Context, revision, tag string) (string, error) {
+	newest := &codebuild.ListBuildsForProjectInput{ProjectName: aws.String(b.cfg.Project), SortOrder: types.SortOrderTypeDescending}
+	for {
+		page, err := b.builds.ListBuildsForProject(ctx, newest)
+		if err != nil || len(page.Ids) == 0 {
+			return "", err
+		}
+		found, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: page.Ids})
+		if err != nil {
+			return "", err
+		}
+		older := false // by more than the clocks differ
+		for i := range found.Builds {
+			begun := &found.Builds[i]
+			if inProgress(begun) && pushes(begun, tag) {
+				return aws.ToString(begun.Id), nil
+			}
+			older = older || begun.StartTime != nil && begun.StartTime.Before(id.Time(revision).Add(-time.Minute))
+		}
+		if newest.NextToken = page.NextToken; older || page.NextToken == nil {
+			return "", nil
+		}
+	}
+}
+
+// pushes reports whether a build was started to push a tag.
+func pushes(b *types.Build, tag string) bool {
+	return b.Environment != nil && slices.ContainsFunc(b.Environment.EnvironmentVariables, func(v types.EnvironmentVariable) bool {
+		return aws.ToString(v.Name) == varTag && aws.ToString(v.Value) == tag
+	})
 }
 
 // stop ends the build and waits until it has stopped: a build that is still stopping might

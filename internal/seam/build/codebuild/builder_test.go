@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
@@ -204,6 +205,47 @@ func TestAStartThatWasCutOff(t *testing.T) {
 	wantState(t, b, spec.Revision, build.Succeeded)
 	if len(a.builds) != 1 {
 		t.Errorf("%d builds ran, want one", len(a.builds))
+	}
+}
+
+// TestRemoveStopsABuildWhoseStartWasCutOff removes a build whose id nobody has noted, between an
+// older and a newer build of other revisions. Then it removes a revision that has no build and is
+// newer than all builds, for which the newest builds are looked at and no others.
+func TestRemoveStopsABuildWhoseStartWasCutOff(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	tb := &failing{Table: openTable(t), writes: 100}
+	b := a.builder(func(c *codebuild.Config) { c.Table = tb })
+	lost, _ := slow(t)
+	older, newer, refused := lost, lost, lost
+	older.Revision, newer.Revision, refused.Revision = newSpec("").Revision, newSpec("").Revision, id.New(time.Now().Add(time.Hour))
+	check.Must(t, b.Start(t.Context(), older))
+	tb.writes = 1
+	if err := b.Start(t.Context(), lost); err == nil {
+		t.Fatal("Start: got no error")
+	}
+	tb.writes = 100
+	check.Must(t, b.Start(t.Context(), newer))
+	check.Must(t, b.Remove(t.Context(), lost.Revision))
+	a.mu.Lock()
+	for _, r := range a.builds {
+		if want := map[bool]string{true: "STOPPED", false: "IN_PROGRESS"}[r.tag == lost.Revision]; r.status != want {
+			t.Errorf("the build of %s is %s, want %s", r.tag, r.status, want)
+		}
+	}
+	a.called, a.refuse = nil, func(operation string) (int, string, string) {
+		if operation == "StartBuild" {
+			return http.StatusBadRequest, "AccountLimitExceededException", "Cannot have more than 3 builds in queue for the account"
+		}
+		return 0, "", ""
+	}
+	a.mu.Unlock()
+	if err := b.Start(t.Context(), refused); err == nil {
+		t.Error("Start: got no error")
+	}
+	check.Must(t, b.Remove(t.Context(), refused.Revision))
+	if want := "StartBuild ListBuildsForProject BatchGetBuilds BatchDeleteImage"; a.operations() != want {
+		t.Errorf("got %s, want %s", a.operations(), want)
 	}
 }
 

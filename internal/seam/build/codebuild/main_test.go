@@ -11,12 +11,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -229,7 +232,7 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	serve, ok := map[string]func(http.ResponseWriter, json.RawMessage){
-		"StartBuild": a.startBuild, "BatchGetBuilds": a.getBuilds, "StopBuild": a.stopBuild, "BatchDeleteImage": a.deleteImage,
+		"StartBuild": a.startBuild, "BatchGetBuilds": a.getBuilds, "ListBuildsForProject": a.listBuilds, "StopBuild": a.stopBuild, "BatchDeleteImage": a.deleteImage,
 		"CreateSecret": a.createSecret, "PutSecretValue": a.putSecret, "DeleteSecret": a.deleteSecret,
 	}[operation]
 	if !ok {
@@ -333,12 +336,30 @@ func (a *account) run(ctx context.Context, r *run, dir, text string, env []strin
 	}
 }
 
+// listBuilds lists one build a page, the newest first.
+func (a *account) listBuilds(w http.ResponseWriter, body json.RawMessage) {
+	var in struct{ ProjectName, SortOrder, NextToken string }
+	check.Must(a.t, json.Unmarshal(body, &in))
+	if in.ProjectName != project || in.SortOrder != "DESCENDING" {
+		refused(w, http.StatusBadRequest, "InvalidInputException", "Invalid project or order")
+		return
+	}
+	ids := slices.Sorted(maps.Keys(a.builds))
+	slices.Reverse(ids)
+	at, _ := strconv.Atoi(in.NextToken)
+	answer := map[string]any{"ids": ids[min(at, len(ids)):min(at+1, len(ids))]}
+	if at+1 < len(ids) {
+		answer["nextToken"] = strconv.Itoa(at + 1)
+	}
+	a.answer(w, answer)
+}
+
 func (a *account) getBuilds(w http.ResponseWriter, body json.RawMessage) {
 	var in struct{ Ids []string }
 	check.Must(a.t, json.Unmarshal(body, &in))
 	var found []any
-	for _, id := range in.Ids {
-		r := a.builds[id]
+	for _, buildID := range in.Ids {
+		r := a.builds[buildID]
 		if r == nil {
 			continue
 		}
@@ -347,7 +368,8 @@ func (a *account) getBuilds(w http.ResponseWriter, body json.RawMessage) {
 			exported = append(exported, map[string]string{"name": name, "value": value})
 		}
 		found = append(found, map[string]any{
-			"id": id, "buildStatus": r.status, "currentPhase": r.phase, "exportedEnvironmentVariables": exported,
+			"id": buildID, "startTime": id.Time(strings.TrimPrefix(buildID, project+":")).Unix(), "environment": map[string]any{"environmentVariables": []any{map[string]string{"name": "SLIPWAY_IMAGE_TAG", "value": r.tag}}},
+			"buildStatus": r.status, "currentPhase": r.phase, "exportedEnvironmentVariables": exported,
 			"phases": []any{map[string]any{"phaseType": "BUILD", "phaseStatus": r.status, "contexts": []any{
 				map[string]string{"statusCode": "COMMAND_EXECUTION_ERROR", "message": "Error while executing command"},
 			}}},

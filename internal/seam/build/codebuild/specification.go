@@ -35,6 +35,9 @@ const (
 	varMessage      = "SLIPWAY_FAILURE_MESSAGE"
 )
 
+// varTag is the variable with the tag that the build pushes.
+const varTag = "SLIPWAY_IMAGE_TAG"
+
 const varCredentials = "SLIPWAY_GIT_CREDENTIALS"
 
 // specification returns a buildspec. A buildspec is YAML, so it may be JSON.
@@ -99,7 +102,7 @@ func (b *Builder) input(spec build.Spec, from sources, n note) (*codebuild.Start
 		{"SLIPWAY_DEPLOYMENT_ID", spec.Deployment},
 		{"SLIPWAY_REVISION_ID", spec.Revision},
 		{"SLIPWAY_IMAGE_REPOSITORY", b.cfg.ECRRepository},
-		{"SLIPWAY_IMAGE_TAG", tagOf(spec.Revision, n.attempt)},
+		{varTag, tagOf(spec.Revision, n.attempt)},
 		{"SLIPWAY_INSTALL_COMMAND", spec.InstallCommand},
 		{"SLIPWAY_BUILD_COMMAND", spec.BuildCommand},
 		{"SLIPWAY_IMAGE_REGISTRY", b.cfg.Registry},
