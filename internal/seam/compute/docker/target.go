@@ -130,6 +130,9 @@ func (e *engine) nameFile() string { return filepath.Join(e.cfg.Dir, "server") }
 // keepName writes the server's name to a file, so that the next start finds the server's
 // containers.
 func (e *engine) keepName() error {
+	if kept, err := os.ReadFile(e.nameFile()); err == nil && strings.TrimSpace(string(kept)) == e.server {
+		return nil // which needs no room on the disk
+	}
 	if err := os.MkdirAll(e.cfg.Dir, 0o700); err != nil {
 		return err
 	}
