@@ -78,7 +78,7 @@ func (s *Server) await(ctx context.Context, data string, before fs.FileInfo) err
 	defer ticker.Stop()
 	for {
 		now, err := os.Stat(filepath.Join(data, standalone.CredentialsFile))
-		if err == nil && (before == nil || !os.SameFile(before, now)) {
+		if err == nil && standalone.Renewed(before, now) {
 			return s.readCredentials(data)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

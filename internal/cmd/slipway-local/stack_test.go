@@ -64,7 +64,7 @@ func (p *program) start(t *testing.T, command string, flags ...string) (*child.P
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if now, err := os.Stat(file); err == nil && (before == nil || !os.SameFile(before, now)) {
+		if now, err := os.Stat(file); err == nil && standalone.Renewed(before, now) {
 			break
 		}
 		select {

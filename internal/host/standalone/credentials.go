@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
@@ -46,17 +48,32 @@ func ReadCredentials(data string) (Credentials, error) {
 	return c, nil
 }
 
-// WriteCredentials writes the credentials into a data directory. The file is replaced as a whole,
-// so that a reader finds a new file whenever a server has become ready.
+// WriteCredentials writes the credentials into a data directory. The file is replaced as a whole.
+// A file with the same credentials stays and gets a new time, so that a server starts although its
+// disk is full. Renewed recognizes both.
 func WriteCredentials(data string, c Credentials) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode credentials: %w", err)
 	}
-	if err := disk.Replace(filepath.Join(data, CredentialsFile), append(text, '\n'), 0o600); err != nil {
+	file := filepath.Join(data, CredentialsFile)
+	text = append(text, '\n')
+	if kept, unread := os.ReadFile(file); unread == nil && bytes.Equal(kept, text) {
+		now := clock.System()
+		err = errors.Join(os.Chmod(file, 0o600), os.Chtimes(file, now, now))
+	} else {
+		err = disk.Replace(file, text, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
 	return nil
+}
+
+// Renewed reports whether a server has become ready between two looks at its file of credentials.
+// before is nil if there was no file.
+func Renewed(before, now fs.FileInfo) bool {
+	return before == nil || !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime())
 }
 
 // writeCredentials notes the server's address. The first start makes a workspace and a key;

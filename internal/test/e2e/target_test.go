@@ -132,7 +132,7 @@ func (l *local) start(ctx context.Context) (credentials, error) {
 	defer ticker.Stop()
 	for {
 		now, err := os.Stat(file)
-		if err == nil && (before == nil || !os.SameFile(before, now)) {
+		if err == nil && (before == nil || !os.SameFile(before, now) || !now.ModTime().Equal(before.ModTime())) {
 			break
 		}
 		select {
