@@ -106,7 +106,7 @@ func (r *removal) empty(dir *os.Root, path string, level int) error {
 }
 
 // read returns some names of the entries of a directory, none if it has no entries. It opens the
-// directory again each time, because a directory whose entries are erased meanwhile may hide others.
+// directory each time, because a directory whose entries are erased meanwhile may hide others.
 func read(dir *os.Root) ([]string, error) {
 	file, err := dir.Open(".")
 	if err != nil {

@@ -58,7 +58,11 @@ func (b *Builder) openHomes() error {
 		}
 		b.homes.of[revision] = used
 	}
-	return errors.Join(child.RemoveFiles(b.erasedDir()), b.eraseHomes())
+	// Any build could have left a file that cannot be erased.
+	if err := errors.Join(child.RemoveFiles(b.erasedDir()), b.eraseHomes()); err != nil {
+		b.cfg.Log.Error("the files of earlier builds cannot be erased", "directory", b.erasedDir(), "error", err)
+	}
+	return nil
 }
 
 // notes reads a note from the records of all builds that have the note, by revision.

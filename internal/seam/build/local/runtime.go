@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/slipway-run/slipway/infra/runtimes"
+	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
@@ -47,11 +48,11 @@ func (b *Builder) publish(dir string, fill func(temp string) error) error {
 		return err
 	}
 	if err := errors.Join(fill(temp), makeReadable(temp)); err != nil {
-		return errors.Join(err, os.RemoveAll(temp))
+		return errors.Join(err, child.RemoveFiles(temp))
 	}
 	// Nobody makes the directory anew once it has its name, so its files must be on the disk.
 	if err := disk.Sync(temp); err != nil {
-		return errors.Join(err, os.RemoveAll(temp))
+		return errors.Join(err, child.RemoveFiles(temp))
 	}
 	if err = os.Rename(temp, dir); err == nil {
 		return nil
@@ -59,7 +60,7 @@ func (b *Builder) publish(dir string, fill func(temp string) error) error {
 	if _, there := os.Stat(dir); there == nil {
 		err = nil // another build was faster
 	}
-	return errors.Join(err, os.RemoveAll(temp))
+	return errors.Join(err, child.RemoveFiles(temp))
 }
 
 // hashFiles returns a digest over names and contents.

@@ -42,10 +42,9 @@ type socket struct {
 	user int
 }
 
-// newSockets returns sockets below a directory, and removes the sockets of an earlier server.
-func newSockets(dir string) (*sockets, error) {
-	s := &sockets{dir: filepath.Join(dir, socketDir), of: map[string]*socket{}}
-	return s, child.RemoveFiles(s.dir)
+// newSockets returns sockets below a directory.
+func newSockets(dir string) *sockets {
+	return &sockets{dir: filepath.Join(dir, socketDir), of: map[string]*socket{}}
 }
 
 // OffersSockets reports whether a target that keeps its files in dir can offer sockets to

@@ -11,8 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -94,14 +96,10 @@ func New(cfg Config) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open process target: %w", err)
 	}
-	// Agents keep nothing from one start of the server to the next, as with containers.
-	if err := child.RemoveFiles(filepath.Join(cfg.Dir, "releases")); err != nil {
+	if err := sweep(cfg); err != nil {
 		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
 	}
-	sockets, err := newSockets(cfg.Dir)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
-	}
+	sockets := newSockets(cfg.Dir)
 	dial := sockets.dialer(new(net.Dialer).DialContext)
 	m := &machine{cfg: cfg, children: children, sockets: sockets, disk: newDiskWatch(), look: disk.Statfs}
 	watching, stop := context.WithCancel(context.Background())
@@ -113,6 +111,33 @@ func New(cfg Config) (*Target, error) {
 		return children.Close()
 	}
 	return &Target{replica.New(m, cfg.Limits, cfg.Alarm, cfg.Log, dial, cfg.Try), sockets, sync.OnceValue(release)}, nil
+}
+
+// releasesDir holds the files of agents. erasedDir holds the files of an earlier server's agents
+// until they are erased.
+const releasesDir, erasedDir = "releases", "erased"
+
+// sweep erases the files of an earlier server's agents: agents keep nothing from one start of the
+// server to the next, as with containers. Files that cannot be erased stay where no agent finds
+// them. They do not keep the server from starting, because any agent could have left them.
+func sweep(cfg Config) error {
+	erased := filepath.Join(cfg.Dir, erasedDir)
+	if err := os.MkdirAll(erased, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{releasesDir, socketDir} {
+		aside, err := os.MkdirTemp(erased, "")
+		if err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(cfg.Dir, name), filepath.Join(aside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := child.RemoveFiles(erased); err != nil {
+		cfg.Log.Error("the files of earlier agents cannot be erased", "directory", erased, "error", err)
+	}
+	return nil
 }
 
 // Dialer returns a function that connects to the URLs of this target's endpoints, and to other
@@ -145,5 +170,5 @@ func (*machine) Lone(spec compute.Release) bool { return spec.Artifact.Env[portV
 func (m *machine) Erase(spec compute.Release) error { return child.RemoveFiles(m.dirOf(spec.Revision)) }
 
 func (m *machine) dirOf(revision string) string {
-	return filepath.Join(m.cfg.Dir, "releases", revision)
+	return filepath.Join(m.cfg.Dir, releasesDir, revision)
 }
