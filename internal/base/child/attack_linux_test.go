@@ -92,7 +92,7 @@ func newGround(t *testing.T, user int) ground {
 	for _, file := range []string{"secret.key", "other/file"} {
 		check.Must(t, os.WriteFile(filepath.Join(g.data, file), []byte("the key\n"), 0o600))
 	}
-	check.Must(t, child.Own(g.own, user))
+	check.Must(t, child.Own(t.Context(), g.own, user))
 	return g
 }
 

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,9 +60,13 @@ func contains(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Own gives a directory and everything in it to a user and the group of the same number. It
-// follows no link out of the directory, even if a program changes something there meanwhile.
-func Own(dir string, user int) (err error) {
+// ErrTooDeep says that a directory has more directories below each other than Own goes down.
+var ErrTooDeep = fmt.Errorf("there are more than %d directories below each other", levels)
+
+// Own gives a directory and everything in it to a user and the group of the same number, unless ctx
+// ends before. It follows no link out of the directory, even if a program changes something there
+// meanwhile.
+func Own(ctx context.Context, dir string, user int) (err error) {
 	if user == 0 {
 		return nil
 	}
@@ -70,16 +75,49 @@ func Own(dir string, user int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	return fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+	if err := root.Lchown(".", user, user); err != nil {
+		return err
+	}
+	return own(ctx, root, user, 1)
+}
+
+// own gives the entries of a directory to a user. It opens each directory once: to look up a path
+// from the top for each entry would take quadratic time in a tree of any depth.
+func own(ctx context.Context, dir *os.Root, user, level int) error {
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := dir.Lchown(entry.Name(), user, user); err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			continue
+		}
+		if level == levels {
+			return fmt.Errorf("own %s: %w", dir.Name(), ErrTooDeep)
+		}
+		info, err := dir.Lstat(entry.Name())
 		if err != nil {
 			return err
 		}
-		return root.Lchown(path, user, user)
-	})
+		below, err := openDir(dir, info)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(own(ctx, below, user, level+1), below.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OwnOnce does the same as Own, unless the directory itself belongs to the user already.
-func OwnOnce(dir string, user int) error {
+func OwnOnce(ctx context.Context, dir string, user int) error {
 	if user == 0 {
 		return nil
 	}
@@ -94,5 +132,5 @@ func OwnOnce(dir string, user int) error {
 	if int(status.Uid) == user {
 		return nil
 	}
-	return Own(dir, user)
+	return Own(ctx, dir, user)
 }

@@ -135,7 +135,7 @@ func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error 
 	if err := j.runStep(ctx, create); err != nil {
 		return err
 	}
-	runtime, err := j.addRuntime(staged, p.runtimeDir)
+	runtime, err := j.addRuntime(ctx, staged, p.runtimeDir)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error 
 
 // addRuntime copies the runtime into an environment in the build's directory, and returns its
 // path.
-func (j *job) addRuntime(environment, runtimeDir string) (path string, err error) {
+func (j *job) addRuntime(ctx context.Context, environment, runtimeDir string) (path string, err error) {
 	packages, err := packagesOf(j.root, environment)
 	if err != nil {
 		return "", err
@@ -168,7 +168,7 @@ func (j *job) addRuntime(environment, runtimeDir string) (path string, err error
 	if err != nil {
 		return "", err
 	}
-	return to.Name(), errors.Join(copyTree(from, to), to.Close(), j.own())
+	return to.Name(), errors.Join(copyTree(ctx, from, to), to.Close(), j.own(ctx))
 }
 
 // packagesOf finds the directory of an environment that packages are installed into.
@@ -185,7 +185,7 @@ func packagesOf(root *os.Root, environment string) (string, error) {
 
 // linkEnvironment puts links to all entries of an environment into the environment of a build,
 // which also contains the build's own files.
-func (j *job) linkEnvironment(kept, own string) (err error) {
+func (j *job) linkEnvironment(ctx context.Context, kept, own string) (err error) {
 	from, err := os.OpenRoot(filepath.Join(kept, staged))
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (j *job) linkEnvironment(kept, own string) (err error) {
 			}
 		}
 	}
-	return j.own()
+	return j.own(ctx)
 }
 
 // moveDir moves a directory that commands have written. It refuses anything else that they may

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +44,11 @@ func readRegular(file *os.File) ([]byte, error) {
 
 // copyTree fills a directory with the files of another directory. It never follows a link, and
 // never overwrites a file that is there.
-func copyTree(from, to *os.Root) error {
+func copyTree(ctx context.Context, from, to *os.Root) error {
 	return fs.WalkDir(from.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		switch {
 		case err != nil || name == ".":
 			return err

@@ -161,8 +161,8 @@ func (j *job) build() (result build.Result, err error) {
 	if err != nil {
 		return result, cmp.Or(j.stopped(ctx, j.fetching()), err)
 	}
-	if err := j.own(); err != nil {
-		return result, err
+	if err := j.own(ctx); err != nil {
+		return result, j.ended(ctx, err)
 	}
 	config, err := framework.Read(tree, j.spec.ConfigPath, j.builder.cfg.Offers...)
 	if err != nil {
@@ -175,7 +175,7 @@ func (j *job) build() (result build.Result, err error) {
 	}
 	result.Artifact, err = j.prepare(ctx, tree, from, config)
 	if err != nil {
-		return result, err
+		return result, j.ended(ctx, err)
 	}
 	if err := j.checkDisk(dir); err != nil {
 		return result, err
@@ -207,16 +207,20 @@ func (j *job) open(dir, tree string) error {
 	if j.tree, err = j.root.OpenRoot("src"); err != nil {
 		return errors.Join(err, j.root.Close())
 	}
-	return j.own()
+	return j.own(j.ctx)
 }
 
 // own gives the workspace's user the files that the server has written for the user's
 // commands.
-func (j *job) own() error {
-	if err := child.OwnOnce(j.home, j.user); err != nil {
-		return fmt.Errorf("give home to the user of the workspace: %w", err)
+func (j *job) own(ctx context.Context) error {
+	err := child.OwnOnce(ctx, j.home, j.user)
+	if err == nil {
+		err = child.Own(ctx, j.root.Name(), j.user)
 	}
-	if err := child.Own(j.root.Name(), j.user); err != nil {
+	if errors.Is(err, child.ErrTooDeep) {
+		return build.Fail(build.ReasonSourceInvalid, "the files cannot be given to the user of the workspace: %s.", child.ErrTooDeep)
+	}
+	if err != nil {
 		return fmt.Errorf("give files to the user of the workspace: %w", err)
 	}
 	return nil

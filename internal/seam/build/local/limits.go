@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -84,6 +85,15 @@ func (j *job) stopped(ctx context.Context, doing string) error {
 	default:
 		return nil
 	}
+}
+
+// ended returns the failure of a build whose work ended with this error because the build has
+// reached a limit, and the error itself otherwise.
+func (j *job) ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	return cmp.Or(j.stopped(ctx, "its files were being prepared."), err)
 }
 
 // checkRoom refuses a build that the server has no room for.

@@ -32,7 +32,7 @@ func (j *job) installNode(ctx context.Context, tree string, config framework.Con
 	if err != nil {
 		return launch{}, err
 	}
-	restored, err := kept.restore(j)
+	restored, err := kept.restore(ctx, j)
 	if err != nil {
 		return launch{}, err
 	}
@@ -40,7 +40,7 @@ func (j *job) installNode(ctx context.Context, tree string, config framework.Con
 		if err := j.runStep(ctx, install); err != nil {
 			return launch{}, err
 		}
-		if err := kept.keep(j); err != nil {
+		if err := kept.keep(ctx, j); err != nil {
 			return launch{}, err
 		}
 	}

@@ -141,12 +141,12 @@ func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lo
 		if err != nil {
 			return nil, err
 		}
-		if err := j.linkEnvironment(kept, venv); err != nil {
+		if err := j.linkEnvironment(ctx, kept, venv); err != nil {
 			return nil, err
 		}
 		shared = []string{kept}
 	} else {
-		if _, err := j.addRuntime(venv, p.runtimeDir); err != nil {
+		if _, err := j.addRuntime(ctx, venv, p.runtimeDir); err != nil {
 			return nil, err
 		}
 		if err := j.install(ctx, p, p.interpreter, "-r", lock); err != nil {

@@ -59,7 +59,7 @@ func (r release) Start(ctx context.Context) (replica.Replica, *compute.Status) {
 	if failure != nil {
 		return nil, failure
 	}
-	a, err := r.machine.launch(r.spec, port)
+	a, err := r.machine.launch(ctx, r.spec, port)
 	if errors.Is(err, errOverDisk) {
 		return nil, failed(compute.ReasonOutOfDisk, "the agent was not started: its files take more than the %d MB of disk that they may", r.machine.cfg.DiskMB)
 	}
@@ -69,7 +69,7 @@ func (r release) Start(ctx context.Context) (replica.Replica, *compute.Status) {
 	return a, nil
 }
 
-func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
+func (m *machine) launch(ctx context.Context, spec compute.Release, port string) (*agent, error) {
 	dir := m.dirOf(spec.Revision)
 	confinement, err := m.confinement(spec, port)
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	if offered != nil && confinement.Private != "" {
 		confinement.Write = append(confinement.Write, offered.dir)
 	}
-	a, err := m.startProcess(spec, dir, port, confinement, offered)
+	a, err := m.startProcess(ctx, spec, dir, port, confinement, offered)
 	if err != nil {
 		return nil, errors.Join(err, m.sockets.withdraw(offered))
 	}
@@ -102,7 +102,7 @@ func (m *machine) offerSocket(spec compute.Release, user int) (*socket, error) {
 	return m.sockets.offer(user)
 }
 
-func (m *machine) startProcess(spec compute.Release, dir, port string, confinement child.Confinement, offered *socket) (*agent, error) {
+func (m *machine) startProcess(ctx context.Context, spec compute.Release, dir, port string, confinement child.Confinement, offered *socket) (*agent, error) {
 	for _, name := range []string{homeDir, tempDir} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func (m *machine) startProcess(spec compute.Release, dir, port string, confineme
 	}
 	// An earlier server may have built the agent for another user.
 	for _, own := range confinement.Write {
-		if err := child.OwnOnce(own, confinement.User); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := child.OwnOnce(ctx, own, confinement.User); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("give files to the user of the workspace: %w", err)
 		}
 	}
