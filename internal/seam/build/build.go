@@ -135,7 +135,8 @@ const (
 	// ReasonRefNotFound: the repository has no such branch or tag.
 	ReasonRefNotFound = "REF_NOT_FOUND"
 	// ReasonSourceNotFound: nothing was uploaded, or the upload is not kept any more.
-	// ReasonSourceInvalid: the upload is not a tarball that can be unpacked.
+	// ReasonSourceInvalid: the upload is not a tarball that can be unpacked, or the upload or the
+	// commit has paths that no build can have.
 	// ReasonSourceTooLarge: the upload, or its unpacked content, is larger than the limit.
 	ReasonSourceNotFound = "SOURCE_NOT_FOUND"
 	ReasonSourceInvalid  = "SOURCE_INVALID"

@@ -42,7 +42,7 @@ var Missing = build.Fail(build.ReasonSourceNotFound,
 func Unpack(ctx context.Context, tarball io.Reader, tree *os.Root, limits Limits) (digest string, err error) {
 	hash := sha256.New()
 	raw := &source{ctx: ctx, tarball: io.TeeReader(tarball, hash)}
-	u := unpacking{tree: tree, left: limits, limits: limits, links: map[string]bool{}}
+	u := unpacking{ctx: ctx, tree: tree, left: limits, limits: limits, links: map[string]bool{}}
 	// The gzip reader reads no more than it needs from a reader that has ReadByte.
 	buffered := bufio.NewReaderSize(raw, 1<<16)
 	if err := u.all(buffered); err != nil {
@@ -76,6 +76,7 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 type unpacking struct {
+	ctx          context.Context
 	tree         *os.Root
 	limits, left Limits
 	// links are the symbolic links that were made, by their paths.
@@ -93,6 +94,10 @@ func (u *unpacking) all(tarball io.Reader) error {
 	}
 	entries := tar.NewReader(unzipped)
 	for {
+		// One read may have the entries of a whole tree.
+		if err := context.Cause(u.ctx); err != nil {
+			return err
+		}
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
 			return wholly(unzipped)
@@ -127,6 +132,9 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 	if header.Typeflag == tar.TypeXGlobalHeader || name == "." {
 		return nil
 	}
+	if why := build.TroubleWithPath(name); why != "" {
+		return invalid("%s.", why)
+	}
 	if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
 		return invalid("%q is outside of it.", header.Name)
 	}
@@ -135,27 +143,55 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 			return invalid("%q is behind the link %q.", header.Name, parent)
 		}
 	}
-	if u.left.Entries--; u.left.Entries < 0 {
-		return build.Fail(build.ReasonSourceTooLarge, "what was uploaded has more than the %d files that it may.", u.limits.Entries)
+	if err := u.count(); err != nil {
+		return err
 	}
 	err := u.make(name, header, content)
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, syscall.ENOTDIR) {
+	switch {
+	case errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, syscall.ENOTDIR):
 		return invalid("it has %q twice, or beside what it would be in.", header.Name)
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return invalid("%q, or what it links to, is too long for this machine.", header.Name)
 	}
 	return err
 }
 
-func (u *unpacking) make(name string, header *tar.Header, content io.Reader) error {
-	if header.Typeflag == tar.TypeDir {
-		return u.tree.MkdirAll(name, 0o700)
+// count counts a file, a directory or a link.
+func (u *unpacking) count() error {
+	if u.left.Entries--; u.left.Entries < 0 {
+		return build.Fail(build.ReasonSourceTooLarge, "what was uploaded has more than the %d files and directories that it may.", u.limits.Entries)
 	}
-	if err := u.tree.MkdirAll(path.Dir(name), 0o700); err != nil {
+	return nil
+}
+
+// dirs makes a directory that no entry has named, and the directories above it.
+func (u *unpacking) dirs(name string) error {
+	if info, err := u.tree.Lstat(name); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := errors.Join(u.dirs(path.Dir(name)), u.count()); err != nil {
+		return err
+	}
+	return u.tree.Mkdir(name, 0o700)
+}
+
+func (u *unpacking) make(name string, header *tar.Header, content io.Reader) error {
+	if err := u.dirs(path.Dir(name)); err != nil {
 		return err
 	}
 	switch header.Typeflag {
+	case tar.TypeDir:
+		err := u.tree.Mkdir(name, 0o700)
+		if info, _ := u.tree.Lstat(name); info != nil && info.IsDir() {
+			return nil
+		}
+		return err
 	case tar.TypeReg:
 		return u.file(name, header, content)
 	case tar.TypeSymlink:
+		if header.Linkname == "" {
+			return invalid("the link %q leads nowhere.", header.Name)
+		}
 		if !staysInside(name, header.Linkname) {
 			return invalid("the link %q leads out of it.", header.Name)
 		}
