@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -189,8 +190,8 @@ func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) er
 // overduePage is how many overdue deployments are in memory at a time.
 const overduePage = 25
 
-// Stuck begins the errors of Overdue, one for each deployment that could not be served. An alarm
-// of the AWS stack counts the log lines that contain Stuck (template.yaml).
+// Stuck is the message of the log lines of Overdue, one for each deployment that could not be
+// served. An alarm of the AWS stack counts them (template.yaml).
 const Stuck = "rescue deployment"
 
 // Overdue calls serve for the deployments whose rollout or teardown took longer than its
@@ -210,7 +211,10 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context
 			return nil // an index may lag behind
 		}
 		if err == nil {
-			err = serve(ctx, d)
+			err = guard.Run(s.log, Stuck, func() error { return serve(ctx, d) })
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, Stuck, "deployment", parts.Deployment, "error", err)
 		}
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", Stuck, parts.Deployment, err)

@@ -1,9 +1,12 @@
 package deployment_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -263,6 +266,33 @@ func TestEachIsLookedAfterOnceInAPass(t *testing.T) {
 	})
 	if err != nil || looked != n {
 		t.Errorf("%d were looked after (%v), want %d", looked, err, n)
+	}
+}
+
+// TestEachStuckDeploymentHasALine checks the lines that an alarm counts, one for each deployment
+// that could not be served, also if serving it panics.
+func TestEachStuckDeploymentHasALine(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	var logged bytes.Buffer
+	config := deployment.Config{Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Log: slog.New(slog.NewJSONHandler(&logged, nil))}
+	stuck, panics, well := f.create(t, fromGit("stuck")), f.create(t, fromGit("panics")), f.create(t, fromGit("well"))
+	err := deployment.NewStore(config).Overdue(t.Context(), f.clock.Now().AddDate(1, 0, 0), func(_ context.Context, d deployment.Deployment) error {
+		switch d.Deployment {
+		case stuck.Deployment:
+			return errors.New("disk on fire")
+		case panics.Deployment:
+			panic("disk on fire")
+		}
+		return nil
+	})
+	if err == nil {
+		t.Error("the pass went well")
+	}
+	for id, want := range map[string]int{stuck.Deployment: 1, panics.Deployment: 1, well.Deployment: 0} {
+		if got := strings.Count(logged.String(), `"msg":"`+deployment.Stuck+`","deployment":"`+id+`"`); got != want {
+			t.Errorf("%s has %d lines, want %d, in:\n%s", id, got, want, &logged)
+		}
 	}
 }
 
