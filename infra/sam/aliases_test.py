@@ -97,7 +97,11 @@ class Versions(unittest.TestCase):
         def groups(shift):
             return [r for r in transform("template.yaml", {"TrafficShift": shift})["Resources"].values() if r["Type"].startswith("AWS::CodeDeploy::")]
         self.assertEqual(len(groups("none")), 0)
-        self.assertEqual(len(groups("AllAtOnce")), 18)
+        shifting = groups("AllAtOnce")
+        self.assertEqual(len(shifting), 18)
+        # No alarm that a broken agent sets off takes a deployment back.
+        alarms = {name for r in shifting for name in aliases.references(r["Properties"].get("AlarmConfiguration", {})) if name.endswith("Alarm")}
+        self.assertEqual(alarms, {"NewApiAlarm", "NewControlPlaneAlarm", "NewAgentServerAlarm", "NewWorkersAlarm"})
 
 
 class SamLocal(unittest.TestCase):

@@ -21,6 +21,15 @@ import (
 // only.
 const errorFailed = "TaskFailed"
 
+// Failed and Panicked are the messages of the log lines about tasks and timers that ended with no
+// expected outcome: neither well, nor with a *workflow.TaskError, nor because a service is busy.
+// Alarms of the AWS stack count these lines, for all versions and for each version (template.yaml),
+// because Lambda's own metric counts each expected outcome as an error too.
+const (
+	Failed   = "task failed"
+	Panicked = "task panicked"
+)
+
 // Task returns the function that Task states call. The error's name is the name of a
 // *workflow.TaskError, as on one machine, or workflow.ErrorBusy when the table or another
 // service accepts no more calls at the moment. Any other error is logged here and named by its
@@ -57,8 +66,9 @@ func Schedule(work func(context.Context) error, events map[string]func(ctx conte
 // that panicked is not used again, unless it works on other invocations too: their work is worth
 // more than the doubt about what the panic has left.
 func report(ctx context.Context, log *slog.Logger, panicked any, err error) error {
+	log = log.With("function", lambdacontext.FunctionName, "version", lambdacontext.FunctionVersion)
 	if panicked != nil {
-		log.ErrorContext(ctx, "task panicked", "panic", panicked, "stack", string(debug.Stack()))
+		log.ErrorContext(ctx, Panicked, "panic", panicked, "stack", string(debug.Stack()))
 		return failed(ctx, lambdacontext.MaxConcurrency() == 1)
 	}
 	if err == nil {
@@ -71,7 +81,7 @@ func report(ctx context.Context, log *slog.Logger, panicked any, err error) erro
 		log.WarnContext(ctx, "task met a busy service", "error", err)
 		return messages.InvokeResponse_Error{Type: workflow.ErrorBusy, Message: "A service of the platform takes no more calls at the moment."}
 	}
-	log.ErrorContext(ctx, "task failed", "error", err)
+	log.ErrorContext(ctx, Failed, "error", err)
 	return failed(ctx, false)
 }
 

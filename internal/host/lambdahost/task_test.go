@@ -10,7 +10,7 @@ import (
 // which are in the log.
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	api := self(t, "task")
+	api := self(t, "task", "AWS_LAMBDA_FUNCTION_NAME=thestack-Runner-1", "AWS_LAMBDA_FUNCTION_VERSION=7")
 	const failed = `{"errorMessage":"The function failed; its log says why (request ` + invocationID + `).","errorType":"TaskFailed"}`
 	const busy = `{"errorMessage":"A service of the platform takes no more calls at the moment.","errorType":"Busy"}`
 	for _, c := range []struct {
@@ -41,8 +41,10 @@ func TestTasks(t *testing.T) {
 		t.Error("it did not end")
 	}
 	api.exited <- nil
-	wantLine(t, api.output, `"level":"ERROR"`, `"message":"task failed"`, `"error":"secret-cause"`, `"requestId":"`+invocationID+`"`)
-	wantLine(t, api.output, `"message":"task panicked"`, `"panic":"secret-panic"`, "function_test.go")
+	// The metrics of versions are found by these members.
+	const ofVersion = `"function":"thestack-Runner-1","version":"7"`
+	wantLine(t, api.output, `"level":"ERROR"`, `"message":"task failed"`, `"error":"secret-cause"`, `"requestId":"`+invocationID+`"`, ofVersion)
+	wantLine(t, api.output, `"message":"task panicked"`, `"panic":"secret-panic"`, "function_test.go", ofVersion)
 }
 
 // TestATaskThatPanicsBesideOthers checks that a process with several invocations at once outlives

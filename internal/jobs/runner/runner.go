@@ -161,9 +161,8 @@ const (
 	errorNotDue    = "NotDue"
 )
 
-// Continues is logged for each task that ends with one of these errors. The alarm about failed
-// attempts does not count them.
-const Continues = "the run goes on in another task"
+// continues is logged for each task that ends with one of these errors.
+const continues = "the run goes on in another task"
 
 // Task is the workflow.TaskFunc of the run machine.
 func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
@@ -211,8 +210,8 @@ func (r *Runner) whenDue(ctx context.Context, ref run.Ref) error {
 }
 
 func (r *Runner) continues(ctx context.Context, ref run.Ref, why string) error {
-	r.Log.InfoContext(ctx, Continues, "run", ref.Run, "reason", why)
-	return &workflow.TaskError{Name: why, Cause: Continues}
+	r.Log.InfoContext(ctx, continues, "run", ref.Run, "reason", why)
+	return &workflow.TaskError{Name: why, Cause: continues}
 }
 
 // work makes one attempt at a run, or as much of it as this task has time for. goesOn says that

@@ -13,9 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-run/slipway/internal/control/deployment"
 	hoststack "github.com/slipway-run/slipway/internal/host/stack"
-	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
@@ -167,17 +165,6 @@ func TestNoHostIsOfOnePartition(t *testing.T) {
 	}
 	if found := serviceHost.FindAll(text, -1); len(found) > 0 {
 		t.Errorf("write AWS::URLSuffix: %q", found)
-	}
-}
-
-// TestLogFiltersOfAlarmsFindTheirLines checks that each log filter is a text that the program logs.
-func TestLogFiltersOfAlarmsFindTheirLines(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{"StuckRevisions": deployment.Stuck, "ContinuedRuns": runner.Continues} {
-		pattern := resourceNamed(t, stack(t, nil), name).Properties["FilterPattern"]
-		if want := `"` + text + `"`; pattern != want {
-			t.Errorf("the filter of %s is %v, want %s", name, pattern, want)
-		}
 	}
 }
 
