@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 // Machine names a state machine. The name is the file's name without ".asl.json".
@@ -29,6 +31,10 @@ const (
 
 // ErrNotFound is returned by Describe and Stop for an execution that the engine does not know.
 var ErrNotFound = errors.New("execution not found")
+
+// ErrBusy is wrapped by Start when the account has as many open executions as it may have. Starting
+// again later helps.
+var ErrBusy = fault.New(fault.Unavailable, "There are too many executions. Try again later.")
 
 // ErrServerDied is returned for work that is not tried again, because two servers have died
 // while they did it.

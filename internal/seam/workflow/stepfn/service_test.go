@@ -78,6 +78,16 @@ func TestStartIsRetriedWhenThrottled(t *testing.T) {
 	}
 }
 
+// TestAFullAccountIsBusy checks that the quota of open executions is not an unknown error.
+func TestAFullAccountIsBusy(t *testing.T) {
+	t.Parallel()
+	service := &canned{status: http.StatusBadRequest, body: `{"__type":"ExecutionLimitExceeded","message":"too many"}`}
+	err := stepfn.New(newClient(t, service), prefix).Start(t.Context(), workflow.Run, "r1", []byte(`{}`))
+	if !errors.Is(err, workflow.ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestOtherErrors checks that an error of the service is neither success nor an unknown execution.
 func TestOtherErrors(t *testing.T) {
 	t.Parallel()

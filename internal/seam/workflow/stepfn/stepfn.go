@@ -49,6 +49,9 @@ func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name strin
 	if _, exists := errors.AsType[*types.ExecutionAlreadyExists](err); exists {
 		return nil
 	}
+	if _, full := errors.AsType[*types.ExecutionLimitExceeded](err); full {
+		err = fmt.Errorf("%w: %w", workflow.ErrBusy, err)
+	}
 	if err != nil {
 		return fmt.Errorf("start execution %s of %s: %w", name, machine, err)
 	}
