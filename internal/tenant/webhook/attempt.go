@@ -82,7 +82,7 @@ func (s *Store) attempt(ctx context.Context, ref DeliveryRef) (next, error) {
 		return next{}, err
 	}
 	if d.Status != Pending || s.now().Before(d.Due) {
-		return d.next(), nil
+		return d.next(s.now()), nil
 	}
 	w, came, err := s.try(ctx, d)
 	if err != nil {
@@ -97,9 +97,14 @@ func (s *Store) attempt(ctx context.Context, ref DeliveryRef) (next, error) {
 // noteLimit bounds the time for storing the outcome of an attempt.
 const noteLimit = 10 * time.Second
 
-// next returns what the machine does with the delivery in its present state.
-func (d Delivery) next() next {
-	if d.Status == Pending {
+// nearby is the longest wait of a workflow. It is the pause of 5 min with its jitter. A workflow
+// that waits for hours would take up one of the open executions that an account may have.
+const nearby = 6 * time.Minute
+
+// next returns what the machine does with the delivery in its present state. The machine is done
+// if the next attempt is far away: Rescue then starts another workflow when the attempt is due.
+func (d Delivery) next(now time.Time) next {
+	if d.Status == Pending && d.Due.Sub(now) <= nearby {
 		return next{wait, clock.Format(d.Due)}
 	}
 	return next{Next: done}
@@ -267,11 +272,11 @@ func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) 
 		if w != nil && w.URL == called { // another address has not shown anything yet
 			o.Add(w.learn(ctx, now, came)...)
 		}
-		return after.next(), o, nil
+		return after.next(now), o, nil
 	})
 	if errors.Is(err, errSent) {
 		present, err := s.GetDelivery(ctx, d.DeliveryRef)
-		return present.next(), err
+		return present.next(now), err
 	}
 	return outcome, err
 }

@@ -101,7 +101,11 @@ func TestWhatFailsIsSentAgain(t *testing.T) {
 	}
 	pauses := []time.Duration{due.Sub(f.clock())}
 	f.moveTo(due)
-	pauses = append(pauses, f.drive(input)...)
+	rest, executions := f.deliver(w.Ref, input)
+	pauses = append(pauses, rest...)
+	if executions != 3 {
+		t.Errorf("%d executions, want one until each of the two long pauses and one that delivers", executions)
+	}
 	want := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour}
 	if len(pauses) != len(want) {
 		t.Fatalf("it waited for %v, want about %v", pauses, want)
@@ -139,7 +143,7 @@ func TestWhatNeverGetsThroughIsGivenUp(t *testing.T) {
 	f.receiver.answer(500, 500, 500, 500, 500, 500, 500, 500)
 	e := f.tell("DEPLOYED")
 	begun := f.clock()
-	pauses := f.drive(f.engine.take()[0])
+	pauses, _ := f.deliver(w.Ref, f.engine.take()[0])
 	if took := f.clock().Sub(begun); len(pauses) != 7 || took < 22*time.Hour || took > 34*time.Hour {
 		t.Errorf("it was tried again %d times in %v", len(pauses), took)
 	}
@@ -289,7 +293,7 @@ func TestWhoFailsForDaysIsDisabled(t *testing.T) {
 	for day := range 6 {
 		f.receiver.answer(500, 500, 500, 500, 500, 500, 500, 500)
 		f.tell("DEPLOYED")
-		f.drive(f.engine.take()[0])
+		f.deliver(w.Ref, f.engine.take()[0])
 		now, err := f.Get(t.Context(), w.Ref)
 		f.must(err)
 		if since := f.clock().Sub(now.Failing); now.Enabled != (since < 5*24*time.Hour) {

@@ -16,7 +16,10 @@
 //  2. webhook.asl.json calls Task with ids. Task reads the delivery and its webhook, sends the
 //     message and stores the outcome. A 2xx answer is success. After any other answer, or no
 //     answer, the machine waits for the next attempt: 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h
-//     later, each with some jitter.
+//     later, each with some jitter. The machine waits for at most 6 min. Before a longer pause the
+//     workflow ends, so that failing messages do not use up the open executions of an account.
+//     Rescue starts the workflow of the next round when the attempt is due: 2 min (the lease) and
+//     at most the interval of the passes of reconcile later.
 //  3. If a process dies, the engine resumes its workflows, and Rescue finds overdue deliveries. A
 //     message may arrive twice, but with the same webhook-id each time.
 //  4. A webhook is disabled at once after a 410 answer, and when its attempts have failed for

@@ -144,10 +144,44 @@ func (f *fixture) attempt(input json.RawMessage) time.Time {
 func (f *fixture) drive(input json.RawMessage) (pauses []time.Duration) {
 	f.Helper()
 	for due := f.attempt(input); !due.IsZero(); due = f.attempt(input) {
-		pauses = append(pauses, due.Sub(f.clock()))
+		pause := due.Sub(f.clock())
+		if pause > 6*time.Minute {
+			f.Errorf("an execution stays open for %v", pause)
+		}
+		pauses = append(pauses, pause)
 		f.moveTo(due)
 	}
 	return pauses
+}
+
+// deliver drives a delivery's execution, and then the executions that Rescue starts when the
+// delivery is due, until the delivery has ended. It returns the pauses between all attempts and
+// the number of executions. No execution is open in a pause that is longer than 6 min.
+func (f *fixture) deliver(ref webhook.Ref, input json.RawMessage) (pauses []time.Duration, executions int) {
+	f.Helper()
+	for {
+		executions++
+		pauses = append(pauses, f.drive(input)...)
+		d := f.deliveries(ref)[0]
+		f.engine.end()
+		if d.Status != webhook.Pending {
+			return pauses, executions
+		}
+		pauses = append(pauses, d.Due.Sub(f.clock()))
+		f.must(f.Rescue(f.Context(), d.Due))
+		if early := f.engine.take(); len(early) != 0 {
+			f.Fatalf("before its time it started %s", early)
+		}
+		f.moveTo(d.Due.Add(3 * time.Minute))
+		for range 2 { // the second pass finds nothing to do
+			f.must(f.Rescue(f.Context(), f.clock()))
+		}
+		started := f.engine.take()
+		if len(started) != 1 {
+			f.Fatalf("when the attempt was due it started %s", started)
+		}
+		input = started[0]
+	}
 }
 
 // engine is a workflow.Engine that starts nothing and remembers the requested executions.
@@ -183,6 +217,15 @@ func (e *engine) Describe(_ context.Context, _ workflow.Machine, name string) (w
 		return workflow.Execution{}, workflow.ErrNotFound
 	}
 	return workflow.Execution{Status: status}, nil
+}
+
+// end ends the executions that run.
+func (e *engine) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name := range e.known {
+		e.known[name] = workflow.Succeeded
+	}
 }
 
 // take returns the inputs of the executions that were started since the last call.

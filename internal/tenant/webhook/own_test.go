@@ -49,7 +49,7 @@ func TestAMessageByTheRulesOfItsDeployment(t *testing.T) {
 	}
 	// A name tells nothing about its address: here the connection is refused.
 	own.Rules = &build.Webhooks{MaxLength: 4096, NoPrivate: true}
-	if d := send(); d.Status != webhook.Failed || d.Failure != "The address is not a public one." {
+	if d := send(); d.Status != webhook.Pending || d.Failure != "The address is not a public one." {
 		t.Errorf("without private addresses it is %s: %s", d.Status, d.Failure)
 	}
 	refusal = &webhook.Refusal{Why: "A header has no value."}

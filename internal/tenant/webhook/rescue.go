@@ -17,7 +17,8 @@ import (
 const rescuePage = 100
 
 // Rescue gives overdue deliveries a workflow: a workflow that was never started is started,
-// and a delivery whose workflow has ended without ending the delivery gets another workflow.
+// and a delivery whose workflow has ended without ending the delivery gets another workflow. A
+// workflow ends like this before each long pause.
 // When ctx ends, the remaining deliveries are left to the next Rescue; this is not an error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.table, s.rescueItem)
