@@ -110,6 +110,9 @@ func (j *job) clone(ctx context.Context, tree string) (commit, error) {
 	if err := j.note(revisionlog.Info, "commit %s", found.id); err != nil {
 		return commit{}, err
 	}
+	if err := g.checkPaths(ctx, found.id); err != nil {
+		return found, err
+	}
 	return found, g.checkOut(ctx, found.id)
 }
 
