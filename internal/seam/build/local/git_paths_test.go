@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
-// TestAttackCommitsWithPathsThatNobodyCanHandle have paths that git stores and cannot write, or that
-// become thousands of directories, or stand for more files than any disk has.
+// TestAttackCommitsWithPathsThatNobodyCanHandle have paths that git stores and cannot write, or
+// that become thousands of directories, or stand for more files than any disk has.
 func TestAttackCommitsWithPathsThatNobodyCanHandle(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

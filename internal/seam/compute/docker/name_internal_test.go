@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// TestTheServersNameIsWrittenOnce keeps a name twice. A name that is there needs no room on the disk.
+// TestTheServersNameIsWrittenOnce keeps a name twice. A name that is there needs no room on the
+// disk.
 func TestTheServersNameIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	must := func(err error) {
