@@ -34,7 +34,7 @@ func TestRemoveFilesErasesReadOnlyDirectories(t *testing.T) {
 // may have open, and with paths that are too long for the system.
 func TestAttackRemovalOfDeepTrees(t *testing.T) { //nolint:paralleltest // it bounds the files of this process
 	dir := filepath.Join(t.TempDir(), "tree")
-	const wide, levels = 4, 1000
+	const wide, levels = 4, 700
 	for i := range wide {
 		branch := filepath.Join(dir, "a", strings.Repeat("b/", i), strconv.Itoa(i))
 		check.Must(t, os.MkdirAll(branch, 0o700))

@@ -54,7 +54,7 @@ func TestAttackOwnershipOfDeepTrees(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	check.Must(t, childtest.Deepen(dir, 300))
-	t.Cleanup(func() { check.Must(t, child.RemoveFiles(filepath.Join(dir, "deep"))) })
+	t.Cleanup(func() { check.Must(t, child.RemoveFiles(filepath.Join(dir, childtest.Deep))) })
 	if err := child.Own(t.Context(), dir, newOwner()); !errors.Is(err, child.ErrTooDeep) {
 		t.Errorf("got %v", err)
 	}

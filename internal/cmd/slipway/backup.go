@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +19,11 @@ import (
 
 const backupLong = `Write a data directory to FILE, also while a server uses it. All records are of one moment. The files
 that the records name are included: uploads, builds, pushed images, logs. FILE also holds the key of
-all secrets: keep it as safe as the data directory. Caches of builds are left out.
+all secrets: keep it as safe as the data directory. Caches of builds and files that agents have written
+to their home directories are left out.
+
+Agents may leave files in their builds that nobody can read, for example because their paths are too
+long for the system. The command names them on standard error, and the rest is in FILE.
 
 FILE "-" is standard output.`
 
@@ -29,14 +35,41 @@ func newBackup() *cobra.Command {
 		Long:  backupLong,
 		Args:  exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var skipped skipped
+			write := func(w io.Writer) error { return standalone.Backup(cmd.Context(), data, w, skipped.add) }
 			if args[0] == "-" {
-				return standalone.Backup(cmd.Context(), data, cmd.OutOrStdout())
+				return errors.Join(write(cmd.OutOrStdout()), skipped.report(cmd.ErrOrStderr()))
 			}
-			return writeWhole(args[0], func(w io.Writer) error { return standalone.Backup(cmd.Context(), data, w) })
+			return errors.Join(writeWhole(args[0], write), skipped.report(cmd.ErrOrStderr()))
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", ".slipway", "data directory of a server on this machine")
 	return cmd
+}
+
+// skipped are the files that a backup does without. An agent may make any number of them.
+type skipped struct {
+	count int
+	first []string
+}
+
+func (s *skipped) add(name string, why error) {
+	if s.count++; len(s.first) < 10 {
+		// The error may repeat a path of any length.
+		if cause, ok := errors.AsType[syscall.Errno](why); ok {
+			why = cause
+		}
+		s.first = append(s.first, fmt.Sprintf("%.300q: %v\n", name, why))
+	}
+}
+
+// report says which files are not in the backup.
+func (s *skipped) report(w io.Writer) error {
+	if s.count == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%d files or directories could not be read and are not in the backup, for example:\n%s", s.count, strings.Join(s.first, ""))
+	return err
 }
 
 // writeWhole writes a file that appears under its name only when it is complete.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -19,6 +20,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
+
+// backupPrefix begins the names of directories in the data directory that hold files of backups which
+// are being made.
+const backupPrefix = "backup-"
 
 // manifestFile is the first entry of a backup.
 const manifestFile = "backup.json"
@@ -33,18 +38,23 @@ type Manifest struct {
 }
 
 // left are the paths below the data directory that a backup leaves out: marks of running
-// processes, caches that builds fill again, and the table's own files, which the backup has as
-// a copy.
+// processes, caches that builds fill again, files that the next start erases, and the table's own
+// files, which the backup has as a copy.
 var left = map[string]bool{
 	"lock": true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
+	"builds/erased": true, "agents/erased": true, "agents/releases": true, "agents/s": true,
 	DatabaseFile: true, DatabaseFile + "-wal": true, DatabaseFile + "-shm": true,
 }
 
+// builds holds the files of builds, which agents may change at any time.
+const builds = "builds/"
+
 // Backup writes a data directory as a gzip-compressed tar archive, also while a server uses the
 // directory. The records are a snapshot of one moment. Files are copied after that moment, so
-// all files that the records name are in the archive, except files that were deleted meanwhile.
-// The archive holds the key of all secrets.
-func Backup(ctx context.Context, data string, w io.Writer) (err error) {
+// all files that the records name are in the archive, except files that were deleted meanwhile, and
+// files of builds that this process cannot read: skipped gets their names, and why. The archive
+// holds the key of all secrets.
+func Backup(ctx context.Context, data string, w io.Writer, skipped func(name string, why error)) (err error) {
 	data, err = filepath.Abs(data)
 	if err != nil {
 		return err
@@ -52,7 +62,7 @@ func Backup(ctx context.Context, data string, w io.Writer) (err error) {
 	if _, err := os.Stat(filepath.Join(data, DatabaseFile)); err != nil {
 		return err
 	}
-	private, err := os.MkdirTemp(data, "backup-")
+	private, err := os.MkdirTemp(data, backupPrefix)
 	if err != nil {
 		return err
 	}
@@ -69,7 +79,7 @@ func Backup(ctx context.Context, data string, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	b := backup{ctx, tar.NewWriter(compressed)}
+	b := backup{ctx, tar.NewWriter(compressed), skipped}
 	header := &tar.Header{Name: manifestFile, Mode: 0o600, Size: int64(len(manifest)), ModTime: clock.System()}
 	if err := errors.Join(b.archive.WriteHeader(header), second(b.archive.Write(manifest))); err != nil {
 		return err
@@ -89,6 +99,7 @@ func second(_ int, err error) error { return err }
 type backup struct {
 	ctx     context.Context
 	archive *tar.Writer
+	skipped func(name string, why error)
 }
 
 // addAll adds the content of a data directory, except the paths in left.
@@ -97,18 +108,18 @@ func (b backup) addAll(data string) error {
 		if err := b.ctx.Err(); err != nil {
 			return err
 		}
-		if errors.Is(err, fs.ErrNotExist) && path != data {
-			return nil // deleted meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(data, path)
-		if err != nil || name == "." {
-			return err
+		name, outside := filepath.Rel(data, path)
+		if outside != nil || name == "." {
+			return errors.Join(err, outside)
 		}
 		name = filepath.ToSlash(name)
-		if left[name] || strings.HasPrefix(name, "backup-") {
+		if err != nil {
+			if _, unknown := os.Lstat(path); unknown != nil {
+				return nil // add has seen this
+			}
+			return b.pass(name, err)
+		}
+		if left[name] || strings.HasPrefix(name, backupPrefix) {
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -118,56 +129,70 @@ func (b backup) addAll(data string) error {
 	})
 }
 
+// pass returns an error with which a file cannot be read, unless the backup does without the file:
+// it was deleted or replaced meanwhile, or an agent has given it a path that is too long for the
+// system, or permissions that leave this process out.
+func (b backup) pass(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if !strings.HasPrefix(name, builds) {
+		return err
+	}
+	for _, odd := range []error{syscall.ENAMETOOLONG, fs.ErrPermission, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL} {
+		if errors.Is(err, odd) {
+			b.skipped(name, err)
+			return nil
+		}
+	}
+	return err
+}
+
 // add adds a directory, a link or a file under a name. Any other kind of file, such as a
 // socket, belongs to a process and is left out.
 func (b backup) add(path, name string) error {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return b.pass(name, err)
 	}
-	switch kind := info.Mode().Type(); kind {
+	var to string
+	switch info.Mode().Type() {
 	case fs.ModeSymlink:
-		to, err := os.Readlink(path)
-		if err != nil {
-			return err
+		if to, err = os.Readlink(path); err != nil {
+			return b.pass(name, err)
 		}
-		header, err := tar.FileInfoHeader(info, to)
-		if err != nil {
-			return err
-		}
-		header.Name = name
-		return b.archive.WriteHeader(header)
 	case fs.ModeDir:
-		header, err := tar.FileInfoHeader(info, "")
-		if err != nil {
-			return err
-		}
-		header.Name = name + "/"
-		return b.archive.WriteHeader(header)
+		name += "/"
 	case 0:
 		return b.addFile(path, name)
 	default:
 		return nil
 	}
-}
-
-// addFile adds the bytes that a file has when it is opened: logs grow meanwhile.
-func (b backup) addFile(path, name string) (err error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	header, err := tar.FileInfoHeader(info, to)
 	if err != nil {
 		return err
+	}
+	header.Name = name
+	return b.archive.WriteHeader(header)
+}
+
+// addFile adds as many bytes as a file has when it is opened, because logs grow meanwhile. If an
+// agent makes it shorter meanwhile, zeros take the place of the bytes that are gone. A link or a pipe
+// that an agent has put in its place is neither followed nor waited for.
+func (b backup) addFile(path, name string) (err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return b.pass(name, err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	info, err := file.Stat()
-	if err != nil {
+	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
+	return b.addOpen(file, info, name)
+}
+
+func (b backup) addOpen(file io.Reader, info fs.FileInfo, name string) error {
 	header, err := tar.FileInfoHeader(info, "")
 	if err != nil {
 		return err
@@ -176,10 +201,22 @@ func (b backup) addFile(path, name string) (err error) {
 	if err := b.archive.WriteHeader(header); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(b.archive, file, info.Size()); err != nil {
+	copied, err := io.CopyN(b.archive, file, header.Size)
+	if errors.Is(err, io.EOF) {
+		_, err = io.CopyN(b.archive, zeros{}, header.Size-copied)
+	}
+	if err != nil {
 		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	return nil
+}
+
+// zeros is zeros without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // ErrNoBackup says that a file is not a backup.

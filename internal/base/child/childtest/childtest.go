@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Open lets every user enter a directory below the directory for temporary files, because the
@@ -23,10 +24,14 @@ func Open(dir string) error {
 	return nil
 }
 
+// Deep is the name of the directories that Deepen makes: paths with more than twenty of them are too
+// long for Linux.
+var Deep = strings.Repeat("deep", 50)
+
 // Deepen makes so many directories below each other in a directory, the last one without any
 // permission. It makes the last one first, because the path to it may be too long for the system.
 func Deepen(dir string, levels int) error {
-	deep, next := filepath.Join(dir, "deep"), filepath.Join(dir, "next")
+	deep, next := filepath.Join(dir, Deep), filepath.Join(dir, "next")
 	if err := os.Mkdir(deep, 0); err != nil {
 		return err
 	}
@@ -34,11 +39,11 @@ func Deepen(dir string, levels int) error {
 		if err := errors.Join(os.Mkdir(next, 0o700), os.Chmod(deep, 0o700)); err != nil {
 			return err
 		}
-		if err := os.Rename(deep, filepath.Join(next, "deep")); err != nil {
+		if err := os.Rename(deep, filepath.Join(next, Deep)); err != nil {
 			return err
 		}
 		if level == 0 {
-			if err := os.Chmod(filepath.Join(next, "deep"), 0); err != nil {
+			if err := os.Chmod(filepath.Join(next, Deep), 0); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,94 @@
+package standalone_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
+)
+
+// newData makes a data directory with empty files.
+func newData(t *testing.T, names ...string) (data string) {
+	t.Helper()
+	data = filepath.Join(t.TempDir(), "data")
+	check.Must(t, os.Mkdir(data, 0o700))
+	table, err := sqlite.Open(filepath.Join(data, standalone.DatabaseFile))
+	check.Must(t, err)
+	check.Must(t, table.Close())
+	for _, name := range names {
+		check.Must(t, os.MkdirAll(filepath.Join(data, filepath.Dir(name)), 0o700))
+		check.Must(t, os.WriteFile(filepath.Join(data, name), nil, 0o600))
+	}
+	return data
+}
+
+// filesIn returns the paths of the files in a directory, as far down as the system can name them.
+func filesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	check.Must(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			names = append(names, name)
+		}
+		if errors.Is(err, syscall.ENAMETOOLONG) {
+			return nil
+		}
+		return err
+	}))
+	return names
+}
+
+// TestAttackBackupOfWhatAgentsLeave has files with paths that are too long for the system, files that
+// nobody may read, and files that the next start of the server erases.
+func TestAttackBackupOfWhatAgentsLeave(t *testing.T) {
+	t.Parallel()
+	data := newData(t, "agents/releases/r/home/file", "agents/s/x/s", "agents/erased/1/file", "builds/erased/1/file", "builds/revisions/r/src/closed", "builds/revisions/r/src/file", "logs/file")
+	src := filepath.Join(data, "builds", "revisions", "r", "src")
+	check.Must(t, errors.Join(syscall.Mkfifo(filepath.Join(src, "pipe"), 0o600), os.Chmod(filepath.Join(src, "closed"), 0)))
+	for _, dir := range []string{filepath.Join(data, "agents", "releases"), src} {
+		check.Must(t, childtest.Deepen(dir, 30))
+		t.Cleanup(func() { check.Must(t, child.RemoveFiles(dir)) })
+	}
+	var archive bytes.Buffer
+	var skipped []string
+	check.Must(t, standalone.Backup(t.Context(), data, &archive, func(name string, _ error) { skipped = append(skipped, name) }))
+	restored := filepath.Join(t.TempDir(), "restored")
+	_, err := standalone.Restore(t.Context(), &archive, restored)
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, child.RemoveFiles(restored)) })
+	want := []string{"builds/revisions/r/src/closed", "builds/revisions/r/src/file", "logs/file", standalone.DatabaseFile}
+	if os.Geteuid() != 0 {
+		want = want[1:]
+	}
+	if diff := cmp.Diff(want, filesIn(t, restored)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	deep := func(name string) bool { return strings.HasPrefix(name, "builds/revisions/r/src/"+childtest.Deep) }
+	if !slices.ContainsFunc(skipped, deep) || len(skipped) != 1+len(want)%2 {
+		t.Errorf("skipped %d files", len(skipped))
+	}
+}
+
+// TestABackupNeedsTheServersOwnFiles: only files that agents may change can be missing.
+func TestABackupNeedsTheServersOwnFiles(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	check.Must(t, childtest.Deepen(data, 30))
+	t.Cleanup(func() { check.Must(t, child.RemoveFiles(filepath.Join(data, childtest.Deep))) })
+	err := standalone.Backup(t.Context(), data, new(bytes.Buffer), func(string, error) {})
+	if !errors.Is(err, syscall.ENAMETOOLONG) {
+		t.Errorf("got %v", err)
+	}
+}
