@@ -21,8 +21,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// backupPrefix begins the names of directories in the data directory that hold files of backups which
-// are being made.
+// backupPrefix begins the names of directories in the data directory that hold files of backups
+// which are being made.
 const backupPrefix = "backup-"
 
 // manifestFile is the first entry of a backup.
@@ -62,11 +62,14 @@ func Backup(ctx context.Context, data string, w io.Writer, skipped func(name str
 	if _, err := os.Stat(filepath.Join(data, DatabaseFile)); err != nil {
 		return err
 	}
-	private, err := os.MkdirTemp(data, backupPrefix)
+	if err := backupsOf(data).clear(); err != nil {
+		return fmt.Errorf("remove what an earlier backup has left: %w", err)
+	}
+	private, held, err := backupsOf(data).make()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(private)) }()
+	defer func() { err = errors.Join(err, child.RemoveFiles(private), held.Close()) }()
 	records := filepath.Join(private, DatabaseFile)
 	if err := sqlite.Backup(ctx, filepath.Join(data, DatabaseFile), records); err != nil {
 		return err
@@ -115,7 +118,7 @@ func (b backup) addAll(data string) error {
 		name = filepath.ToSlash(name)
 		if err != nil {
 			if _, unknown := os.Lstat(path); unknown != nil {
-				return nil // add has seen this
+				return nil //nolint:nilerr // add has seen this error
 			}
 			return b.pass(name, err)
 		}
@@ -177,8 +180,8 @@ func (b backup) add(path, name string) error {
 }
 
 // addFile adds as many bytes as a file has when it is opened, because logs grow meanwhile. If an
-// agent makes it shorter meanwhile, zeros take the place of the bytes that are gone. A link or a pipe
-// that an agent has put in its place is neither followed nor waited for.
+// agent makes it shorter meanwhile, zeros take the place of the bytes that are gone. A link or a
+// pipe that an agent has put in its place is neither followed nor waited for.
 func (b backup) addFile(path, name string) (err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -249,10 +252,14 @@ func Restore(ctx context.Context, r io.Reader, data string) (manifest Manifest, 
 	if err := os.MkdirAll(filepath.Dir(data), 0o700); err != nil {
 		return manifest, err
 	}
-	fresh, err := os.MkdirTemp(filepath.Dir(data), filepath.Base(data)+"-restoring-")
+	if err := restoringTo(data).clear(); err != nil {
+		return manifest, fmt.Errorf("remove what an earlier restore has left: %w", err)
+	}
+	fresh, held, err := restoringTo(data).make()
 	if err != nil {
 		return manifest, err
 	}
+	defer func() { err = errors.Join(err, held.Close()) }()
 	if err := unpack(ctx, archive, fresh); err != nil {
 		return manifest, errors.Join(err, child.RemoveFiles(fresh))
 	}

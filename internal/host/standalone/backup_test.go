@@ -50,8 +50,8 @@ func filesIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestAttackBackupOfWhatAgentsLeave has files with paths that are too long for the system, files that
-// nobody may read, and files that the next start of the server erases.
+// TestAttackBackupOfWhatAgentsLeave has files with paths that are too long for the system, files
+// that nobody may read, and files that the next start of the server erases.
 func TestAttackBackupOfWhatAgentsLeave(t *testing.T) {
 	t.Parallel()
 	data := newData(t, "agents/releases/r/home/file", "agents/s/x/s", "agents/erased/1/file", "builds/erased/1/file", "builds/revisions/r/src/closed", "builds/revisions/r/src/file", "logs/file")

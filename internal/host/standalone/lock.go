@@ -34,7 +34,10 @@ func LockDirectory(data string) (*Lock, error) {
 // LockFile makes a file, if there is none, and takes it. It does not wait: a file that is taken is
 // an ErrLocked.
 func LockFile(name string) (*Lock, error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	return lock(os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600))
+}
+
+func lock(file *os.File, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -201,6 +201,7 @@ func Open(config Config) (server *Server, err error) {
 	if s.lock, err = LockDirectory(config.Data); err != nil {
 		return nil, err
 	}
+	s.clear()
 	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
 		return nil, err
 	}
@@ -213,6 +214,17 @@ func Open(config Config) (server *Server, err error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// clear removes what killed backups and restores have left. The server works without this.
+func (s *Server) clear() {
+	data, err := filepath.Abs(s.config.Data)
+	if err == nil {
+		err = errors.Join(backupsOf(data).clear(), restoringTo(data).clear())
+	}
+	if err != nil {
+		s.config.Log.Warn("what earlier backups or restores have left cannot be removed", "error", err)
+	}
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.config.Data, name) }

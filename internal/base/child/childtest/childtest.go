@@ -24,8 +24,8 @@ func Open(dir string) error {
 	return nil
 }
 
-// Deep is the name of the directories that Deepen makes: paths with more than twenty of them are too
-// long for Linux.
+// Deep is the name of the directories that Deepen makes: paths with more than twenty of them are
+// too long for Linux.
 var Deep = strings.Repeat("deep", 50)
 
 // Deepen makes so many directories below each other in a directory, the last one without any
