@@ -2276,23 +2276,6 @@ type AuthCallbackParams struct {
 	Iss *string `form:"iss,omitempty" json:"iss,omitempty"`
 }
 
-// AskAboutAuthParams defines parameters for AskAboutAuth.
-type AskAboutAuthParams struct {
-	Code  *string `form:"code,omitempty" json:"code,omitempty"`
-	State *string `form:"state,omitempty" json:"state,omitempty"`
-	Iss   *string `form:"iss,omitempty" json:"iss,omitempty"`
-}
-
-// ConfirmAuthParams defines parameters for ConfirmAuth.
-type ConfirmAuthParams struct {
-	Code  *string `form:"code,omitempty" json:"code,omitempty"`
-	State *string `form:"state,omitempty" json:"state,omitempty"`
-	Iss   *string `form:"iss,omitempty" json:"iss,omitempty"`
-
-	// SecFetchSite Browsers state here which page has sent the request.
-	SecFetchSite *string `json:"Sec-Fetch-Site,omitempty"`
-}
-
 // AuthSetupParams defines parameters for AuthSetup.
 type AuthSetupParams struct {
 	Code             *string `form:"code,omitempty" json:"code,omitempty"`
@@ -2847,12 +2830,6 @@ type ServerInterface interface {
 	// FinishAuth Hand in the data that a provider sent to a page of the client's own.
 	// (POST /v2/auth/callback/{provider_id})
 	FinishAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID)
-	// AskAboutAuth Ask the user whether the account may be connected.
-	// (GET /v2/auth/confirm/{provider_id})
-	AskAboutAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AskAboutAuthParams)
-	// ConfirmAuth Connect the account.
-	// (POST /v2/auth/confirm/{provider_id})
-	ConfirmAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID, params ConfirmAuthParams)
 	// ListAuthProviders List the OAuth providers, by `provider_id`.
 	// (GET /v2/auth/providers)
 	ListAuthProviders(w http.ResponseWriter, r *http.Request)
@@ -3792,163 +3769,6 @@ func (siw *ServerInterfaceWrapper) FinishAuth(w http.ResponseWriter, r *http.Req
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.FinishAuth(w, r, providerID)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// AskAboutAuth operation middleware
-func (siw *ServerInterfaceWrapper) AskAboutAuth(w http.ResponseWriter, r *http.Request) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "provider_id" -------------
-	var providerID ProviderID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
-		return
-	}
-
-	// Parameter object where we will unmarshal all parameters from the context
-	var params AskAboutAuthParams
-
-	// ------------- Optional query parameter "code" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "code", r.URL.Query(), &params.Code, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "code"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "code", Err: err})
-		}
-		return
-	}
-
-	// ------------- Optional query parameter "state" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
-		}
-		return
-	}
-
-	// ------------- Optional query parameter "iss" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "iss", r.URL.Query(), &params.Iss, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "iss"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "iss", Err: err})
-		}
-		return
-	}
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.AskAboutAuth(w, r, providerID, params)
-	}))
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		handler = middleware(handler)
-	}
-
-	handler.ServeHTTP(w, r)
-}
-
-// ConfirmAuth operation middleware
-func (siw *ServerInterfaceWrapper) ConfirmAuth(w http.ResponseWriter, r *http.Request) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "provider_id" -------------
-	var providerID ProviderID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
-		return
-	}
-
-	// Parameter object where we will unmarshal all parameters from the context
-	var params ConfirmAuthParams
-
-	// ------------- Optional query parameter "code" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "code", r.URL.Query(), &params.Code, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "code"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "code", Err: err})
-		}
-		return
-	}
-
-	// ------------- Optional query parameter "state" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
-		}
-		return
-	}
-
-	// ------------- Optional query parameter "iss" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "iss", r.URL.Query(), &params.Iss, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		var requiredError *runtime.RequiredParameterError
-		if errors.As(err, &requiredError) {
-			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "iss"})
-		} else {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "iss", Err: err})
-		}
-		return
-	}
-
-	headers := r.Header
-
-	// ------------- Optional header parameter "Sec-Fetch-Site" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Sec-Fetch-Site")]; found {
-		var SecFetchSite string
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Sec-Fetch-Site", Count: n})
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Sec-Fetch-Site", valueList[0], &SecFetchSite, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Sec-Fetch-Site", Err: err})
-			return
-		}
-
-		params.SecFetchSite = &SecFetchSite
-
-	}
-
-	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.ConfirmAuth(w, r, providerID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -7853,8 +7673,6 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/authenticate", wrapper.Authenticate)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/callback/{provider_id}", wrapper.AuthCallback)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/callback/{provider_id}", wrapper.FinishAuth)
-	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/confirm/{provider_id}", wrapper.AskAboutAuth)
-	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/confirm/{provider_id}", wrapper.ConfirmAuth)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/providers", wrapper.ListAuthProviders)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/providers", wrapper.CreateAuthProvider)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/auth/providers/{provider_id}", wrapper.DeleteAuthProvider)
@@ -8338,34 +8156,6 @@ func (response AuthCallback200TextHTMLResponse) VisitAuthCallbackResponse(w http
 	return err
 }
 
-type AuthCallback303ResponseHeaders struct {
-	Location *string
-}
-
-type AuthCallback303TextHTMLResponse struct {
-	Body          io.Reader
-	Headers       AuthCallback303ResponseHeaders
-	ContentLength int64
-}
-
-func (response AuthCallback303TextHTMLResponse) VisitAuthCallbackResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
-	w.WriteHeader(303)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
-}
-
 type FinishAuthRequestObject struct {
 	ProviderID ProviderID `json:"provider_id"`
 	Body       *FinishAuthJSONRequestBody
@@ -8386,64 +8176,6 @@ func (response FinishAuth200JSONResponse) VisitFinishAuthResponse(w http.Respons
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
-	return err
-}
-
-type AskAboutAuthRequestObject struct {
-	ProviderID ProviderID `json:"provider_id"`
-	Params     AskAboutAuthParams
-}
-
-type AskAboutAuthResponseObject interface {
-	VisitAskAboutAuthResponse(w http.ResponseWriter) error
-}
-
-type AskAboutAuth200TextHTMLResponse struct {
-	Body          io.Reader
-	ContentLength int64
-}
-
-func (response AskAboutAuth200TextHTMLResponse) VisitAskAboutAuthResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
-}
-
-type ConfirmAuthRequestObject struct {
-	ProviderID ProviderID `json:"provider_id"`
-	Params     ConfirmAuthParams
-}
-
-type ConfirmAuthResponseObject interface {
-	VisitConfirmAuthResponse(w http.ResponseWriter) error
-}
-
-type ConfirmAuth200TextHTMLResponse struct {
-	Body          io.Reader
-	ContentLength int64
-}
-
-func (response ConfirmAuth200TextHTMLResponse) VisitConfirmAuthResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
 	return err
 }
 
@@ -8600,34 +8332,6 @@ func (response AuthSetup200TextHTMLResponse) VisitAuthSetupResponse(w http.Respo
 		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
 	}
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
-}
-
-type AuthSetup303ResponseHeaders struct {
-	Location *string
-}
-
-type AuthSetup303TextHTMLResponse struct {
-	Body          io.Reader
-	Headers       AuthSetup303ResponseHeaders
-	ContentLength int64
-}
-
-func (response AuthSetup303TextHTMLResponse) VisitAuthSetupResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
-	w.WriteHeader(303)
 
 	if closer, ok := response.Body.(io.ReadCloser); ok {
 		defer closer.Close()
@@ -10787,12 +10491,6 @@ type StrictServerInterface interface {
 	// FinishAuth Hand in the data that a provider sent to a page of the client's own.
 	// (POST /v2/auth/callback/{provider_id})
 	FinishAuth(ctx context.Context, request FinishAuthRequestObject) (FinishAuthResponseObject, error)
-	// AskAboutAuth Ask the user whether the account may be connected.
-	// (GET /v2/auth/confirm/{provider_id})
-	AskAboutAuth(ctx context.Context, request AskAboutAuthRequestObject) (AskAboutAuthResponseObject, error)
-	// ConfirmAuth Connect the account.
-	// (POST /v2/auth/confirm/{provider_id})
-	ConfirmAuth(ctx context.Context, request ConfirmAuthRequestObject) (ConfirmAuthResponseObject, error)
 	// ListAuthProviders List the OAuth providers, by `provider_id`.
 	// (GET /v2/auth/providers)
 	ListAuthProviders(ctx context.Context, request ListAuthProvidersRequestObject) (ListAuthProvidersResponseObject, error)
@@ -11621,60 +11319,6 @@ func (sh *strictHandler) FinishAuth(w http.ResponseWriter, r *http.Request, prov
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(FinishAuthResponseObject); ok {
 		if err := validResponse.VisitFinishAuthResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// AskAboutAuth operation middleware
-func (sh *strictHandler) AskAboutAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AskAboutAuthParams) {
-	var request AskAboutAuthRequestObject
-
-	request.ProviderID = providerID
-	request.Params = params
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.AskAboutAuth(ctx, request.(AskAboutAuthRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "AskAboutAuth")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(AskAboutAuthResponseObject); ok {
-		if err := validResponse.VisitAskAboutAuthResponse(w); err != nil {
-			sh.options.ResponseErrorHandlerFunc(w, r, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// ConfirmAuth operation middleware
-func (sh *strictHandler) ConfirmAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID, params ConfirmAuthParams) {
-	var request ConfirmAuthRequestObject
-
-	request.ProviderID = providerID
-	request.Params = params
-
-	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
-		return sh.ssi.ConfirmAuth(ctx, request.(ConfirmAuthRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "ConfirmAuth")
-	}
-
-	response, err := handler(r.Context(), w, r, request)
-
-	if err != nil {
-		sh.options.ResponseErrorHandlerFunc(w, r, err)
-	} else if validResponse, ok := response.(ConfirmAuthResponseObject); ok {
-		if err := validResponse.VisitConfirmAuthResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -2,9 +2,8 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
@@ -81,10 +80,11 @@ func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObjec
 // AuthCallback takes the parameters that a provider sends through the user's browser.
 func (s server) AuthCallback(ctx context.Context, request AuthCallbackRequestObject) (AuthCallbackResponseObject, error) {
 	p := request.Params
-	return s.arrive(ctx, authservice.Callback{
+	shown, err := s.finish(ctx, authservice.Callback{
 		ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code),
 		Error: value(p.Error), ErrorDescription: value(p.ErrorDescription), Issuer: value(p.Iss),
 	})
+	return shown, err
 }
 
 // looked answers a HEAD of an address that a user is sent back to. Link scanners and proxies
@@ -108,63 +108,21 @@ func (s server) AuthSetup(ctx context.Context, request AuthSetupRequestObject) (
 	if value(p.SetupAction) == updated || p.State == nil && p.Error == nil {
 		return installedPage, nil
 	}
-	return s.arrive(ctx, authservice.Callback{
+	shown, err := s.finish(ctx, authservice.Callback{
 		ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code), Error: value(p.Error), ErrorDescription: value(p.ErrorDescription),
 	})
-}
-
-// arrive takes a browser that comes back from a provider. A refusal ends the request; a code is
-// exchanged only when the user has agreed on the page that AskAboutAuth shows.
-func (s server) arrive(ctx context.Context, back authservice.Callback) (page, error) {
-	if back.Error != "" || back.Code == "" {
-		return s.finish(ctx, back)
-	}
-	query := url.Values{"state": {back.State}, "code": {back.Code}}
-	if back.Issuer != "" {
-		query.Set("iss", back.Issuer)
-	}
-	// The address is relative, because the browser may know the server under a path of its own.
-	next := "../confirm/" + url.PathEscape(back.ProviderID) + "?" + query.Encode()
-	return page{Title: connectQuestion, Text: "Go on to the next page.", Next: next, status: http.StatusSeeOther}, nil
-}
-
-// connectQuestion is the title of the page that asks the user.
-const connectQuestion = "Connect your account?"
-
-// AskAboutAuth shows the user that comes from the provider which user would get the account, and
-// asks for consent. The link may have come from an attacker who wants other people's accounts.
-func (s server) AskAboutAuth(ctx context.Context, request AskAboutAuthRequestObject) (AskAboutAuthResponseObject, error) {
-	owner, provider, err := s.AuthService.Asked(ctx, authservice.Callback{ProviderID: request.ProviderID, State: value(request.Params.State)})
-	if err != nil {
-		return refusedPage(err)
-	}
-	w, err := s.Workspaces.Get(ctx, owner.Workspace)
-	if err != nil {
-		return refusedPage(err)
-	}
-	return page{
-		Title: connectQuestion,
-		Text: fmt.Sprintf("Agents that act for the user “%s” of the workspace “%s” will be able to use your account at “%s”. "+
-			"Go on only if you have come from there yourself.", owner.User, w.Name, provider.Name),
-		Detail: fmt.Sprintf("Workspace %s, user %s, provider %s", w.ID, owner.User, provider.ProviderID), Button: "Connect", status: http.StatusOK,
-	}, nil
-}
-
-// ConfirmAuth exchanges the code of a user who has agreed.
-func (s server) ConfirmAuth(ctx context.Context, request ConfirmAuthRequestObject) (ConfirmAuthResponseObject, error) {
-	p := request.Params
-	if err := checkSender(p.SecFetchSite); err != nil {
-		return refusedPage(err)
-	}
-	return s.finish(ctx, authservice.Callback{ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code), Issuer: value(p.Iss)})
+	return shown, err
 }
 
 // finish takes a callback of a browser. The user in front of the browser gets a page, also when
 // the callback is refused.
 func (s server) finish(ctx context.Context, back authservice.Callback) (page, error) {
 	outcome, err := s.AuthService.Complete(ctx, back)
+	if f, refused := errors.AsType[*fault.Error](err); refused {
+		return refusedPage(web.Status(f), f.Message), nil
+	}
 	if err != nil {
-		return refusedPage(err)
+		return page{}, err
 	}
 	return outcomePage(outcome), nil
 }

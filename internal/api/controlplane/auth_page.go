@@ -4,14 +4,12 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"errors"
 	"html"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
@@ -24,8 +22,6 @@ type page struct {
 	Detail string
 	// Button, if it is set, sends the page's address back by POST.
 	Button string
-	// Next, if it is set, is the address that the browser goes on to.
-	Next   string
 	status int
 }
 
@@ -49,20 +45,8 @@ func outcomePage(o authservice.Outcome) page {
 	return p
 }
 
-// refusedPage shows a fault to the user in front of the browser.
-func refusedPage(err error) (page, error) {
-	if f, known := errors.AsType[*fault.Error](err); known {
-		return page{Title: notConnected, Text: f.Message, status: web.Status(f)}, nil
-	}
-	return page{}, err
-}
-
-// checkSender refuses a confirmation that another page than this server's has sent.
-func checkSender(secFetchSite *string) error {
-	if from := value(secFetchSite); from != "" && from != "same-origin" {
-		return fault.New(fault.Forbidden, "This has to be confirmed on the page of this server.")
-	}
-	return nil
+func refusedPage(status int, message string) page {
+	return page{Title: notConnected, Text: message, status: status}
 }
 
 var (
@@ -89,12 +73,6 @@ func (p page) VisitAuthCallbackResponse(w http.ResponseWriter) error { return p.
 // VisitAuthSetupResponse implements AuthSetupResponseObject.
 func (p page) VisitAuthSetupResponse(w http.ResponseWriter) error { return p.write(w) }
 
-// VisitAskAboutAuthResponse implements AskAboutAuthResponseObject.
-func (p page) VisitAskAboutAuthResponse(w http.ResponseWriter) error { return p.write(w) }
-
-// VisitConfirmAuthResponse implements ConfirmAuthResponseObject.
-func (p page) VisitConfirmAuthResponse(w http.ResponseWriter) error { return p.write(w) }
-
 func (p page) write(w http.ResponseWriter) error {
 	detail := ""
 	if p.Detail != "" {
@@ -114,9 +92,6 @@ func (p page) write(w http.ResponseWriter) error {
 	// The address stays hidden from the next page and from caches.
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", web.NoStore)
-	if p.Next != "" {
-		header.Set("Location", p.Next)
-	}
 	w.WriteHeader(p.status)
 	_, err := io.WriteString(w, text)
 	return err

@@ -37,7 +37,14 @@ type Outcome struct {
 // code, stores the token and wakes the waiting callers. A state that is not valid is a
 // fault.Invalid; a refusal by the user or the provider is an Outcome.
 func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) {
-	r, p, err := s.answers(ctx, back)
+	r, err := s.answers(ctx, back)
+	if err != nil {
+		return Outcome{}, err
+	}
+	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
+	if err == nil && (p.ID != r.Provider || p.endpoints != r.Endpoints) {
+		err = providerNotFound(r.ProviderID)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -64,34 +71,23 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 	return r.outcome(nil), nil
 }
 
-// Asked returns the owner and the provider of the token that a callback leads to. The callback
-// stays valid.
-func (s *Service) Asked(ctx context.Context, back Callback) (Owner, Provider, error) {
-	r, p, err := s.answers(ctx, back)
-	return r.Owner, p, err
-}
-
-// answers returns the request that a callback answers, and the provider.
-func (s *Service) answers(ctx context.Context, back Callback) (request, Provider, error) {
+// answers returns the request that a callback answers.
+func (s *Service) answers(ctx context.Context, back Callback) (request, error) {
 	named, ok := oauthstate.Parse(back.State)
 	if !ok {
-		return request{}, Provider{}, badState()
+		return request{}, badState()
 	}
 	r, err := s.request(ctx, named.Workspace, named.Request)
 	if errors.Is(err, table.ErrNotFound) {
-		return request{}, Provider{}, badState()
+		return request{}, badState()
 	}
 	if err != nil {
-		return request{}, Provider{}, err
+		return request{}, err
 	}
 	if !named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.now()) {
-		return request{}, Provider{}, badState()
+		return request{}, badState()
 	}
-	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
-	if err == nil && (p.ID != r.Provider || p.endpoints != r.Endpoints) {
-		err = providerNotFound(r.ProviderID)
-	}
-	return r, p, err
+	return r, nil
 }
 
 // isOf reports whether a caller may complete the request; nil is a browser.

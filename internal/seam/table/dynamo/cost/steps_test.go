@@ -177,7 +177,6 @@ var authSteps = []step{
 	{operation: "ListAgentConnections"},
 	{operation: "DeleteAgentConnection"},
 	{operation: "WaitForAuth", query: "?timeout=0", before: (*stack).askForConsent},
-	{operation: "AskAboutAuth", query: "?state={state}"},
 	{operation: "AuthCallback", query: "?error=access_denied&state={state}"},
 	{operation: "AuthSetup", query: "?error=access_denied&state={state}", before: (*stack).askForConsent},
 	{operation: "ListTokenEvents", query: "?user_id=ada"},

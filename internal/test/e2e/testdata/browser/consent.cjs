@@ -16,27 +16,13 @@ tell(async (browser) => {
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.goto(asked.url);
   const asks = await page.locator("h1").innerText();
-  // The answer of the address to which the click leads.
-  const press = async (name, leads) => {
-    const [answer] = await Promise.all([
-      page.waitForResponse((response) => response.url().startsWith(base + leads) && response.status() < 300),
-      page.getByRole("button", { name }).click(),
-    ]);
-    await page.waitForLoadState();
-    return answer;
-  };
-  let answer, question;
-  if (decision === "Allow") {
-    await press(decision, "/v2/auth/confirm/");
-    question = await page.locator("main").innerText();
-    if (picture) await page.screenshot({ path: picture.replace(/\.png$/, ".question.png") });
-    answer = await press("Connect", "/v2/auth/confirm/");
-  } else {
-    answer = await press(decision, "/v2/auth/callback/");
-  }
+  const [answer] = await Promise.all([
+    page.waitForResponse((response) => response.url().startsWith(base + "/v2/auth/callback/")),
+    page.getByRole("button", { name: decision }).click(),
+  ]);
+  await page.waitForLoadState();
   const shown = {
     asks,
-    question,
     status: answer.status(),
     address: page.url(),
     title: await page.title(),
