@@ -144,7 +144,8 @@ func (s *Server) LastLog() ([]string, error) {
 	return lines[max(0, len(lines)-lastLines):], nil
 }
 
-// Running returns the server that uses the data directory, if such a server answers.
+// Running returns the server that uses the data directory, if such a server answers. Another program
+// may have got the address since: it answers otherwise, and is not told the key.
 func Running(ctx context.Context, data string) (client.Server, bool, error) {
 	credentials, err := standalone.ReadCredentials(data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,12 +154,12 @@ func Running(ctx context.Context, data string) (client.Server, bool, error) {
 	if err != nil {
 		return client.Server{}, false, err
 	}
-	server := client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
-	err = client.New(server).Call(ctx, "GET", "/ok", nil, nil)
-	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
-		return client.Server{}, false, nil
+	var health struct{ OK bool }
+	err = client.New(client.Server{URL: credentials.BaseURL}).Call(ctx, "GET", "/ok", nil, &health)
+	if err != nil || !health.OK {
+		return client.Server{}, false, context.Cause(ctx)
 	}
-	return server, err == nil, err
+	return client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}, true, nil
 }
 
 // LogFile is the file of the server's log.
