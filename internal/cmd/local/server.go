@@ -144,8 +144,8 @@ func (s *Server) LastLog() ([]string, error) {
 	return lines[max(0, len(lines)-lastLines):], nil
 }
 
-// Running returns the server that uses the data directory, if such a server answers. Another program
-// may have got the address since: it answers otherwise, and is not told the key.
+// Running returns the server that uses the data directory, if such a server answers. Another
+// program may have got the address since: it answers otherwise, and is not told the key.
 func Running(ctx context.Context, data string) (client.Server, bool, error) {
 	credentials, err := standalone.ReadCredentials(data)
 	if errors.Is(err, fs.ErrNotExist) {
