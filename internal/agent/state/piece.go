@@ -53,11 +53,11 @@ func MergePieces(earlier, later any) any {
 	return later
 }
 
-// Members that are not pieces: first has those that keep their first value, whole has those that
+// Members that are not pieces: firstOnly has those that keep their first value, whole those that
 // each piece has as a whole.
 var (
-	first = []string{"type", "index", "created", "timestamp"}
-	whole = []string{"id", "name", "output_version", "model_provider"}
+	firstOnly = []string{"type", "index", "created", "timestamp"}
+	whole     = []string{"id", "name", "output_version", "model_provider"}
 )
 
 func mergeMembers(into, from map[string]any) {
@@ -65,7 +65,7 @@ func mergeMembers(into, from map[string]any) {
 		switch {
 		case into[name] == nil:
 			into[name] = value
-		case value == nil || value == "" || slices.Contains(first, name):
+		case value == nil || value == "" || slices.Contains(firstOnly, name):
 		case slices.Contains(whole, name):
 			into[name] = value
 		default:
@@ -114,17 +114,17 @@ func Indexed(piece map[string]any) bool {
 }
 
 func sum(a, b json.Number) json.Number {
-	if one, err := a.Int64(); err == nil {
-		if other, err := b.Int64(); err == nil {
-			return json.Number(strconv.FormatInt(one+other, 10))
+	if first, err := a.Int64(); err == nil {
+		if second, err := b.Int64(); err == nil {
+			return json.Number(strconv.FormatInt(first+second, 10))
 		}
 	}
-	one, err := a.Float64()
-	other, also := b.Float64()
-	if err != nil || also != nil || math.IsInf(one+other, 0) {
+	first, err := a.Float64()
+	second, also := b.Float64()
+	if err != nil || also != nil || math.IsInf(first+second, 0) {
 		return b
 	}
-	return json.Number(strconv.FormatFloat(one+other, 'g', -1, 64))
+	return json.Number(strconv.FormatFloat(first+second, 'g', -1, 64))
 }
 
 // Completed returns the value that a text of JSON begins, without the parts of it that are not

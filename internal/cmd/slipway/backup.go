@@ -19,8 +19,8 @@ import (
 
 const backupLong = `Write a data directory to FILE, also while a server uses it. All records are of one moment. The files
 that the records name are included: uploads, builds, pushed images, logs. FILE also holds the key of
-all secrets: keep it as safe as the data directory. Caches of builds and files that agents have written
-to their home directories are left out.
+all secrets: keep it as safe as the data directory. Caches of builds are left out, and so are files
+that agents have written to their home directories.
 
 Agents may leave files in their builds that nobody can read, for example because their paths are too
 long for the system. The command names them on standard error, and the rest is in FILE.

@@ -255,8 +255,8 @@ func runReport(b *strings.Builder, m measured) {
 const afterword = `
 Not in it: the agent itself (a Fargate task of each release, used or not), its model, builds, NAT and load balancer, logs, traces, the web ACL, storage, KMS.
 
-A run's message to its webhook takes no state transition if it arrives at once; otherwise 7, and 3 more for the third
-attempt. Each later attempt is an execution of its own, with 4.
+A run's message to its webhook takes no state transition if it arrives at once; otherwise 7, and 3
+more for the third attempt. Each later attempt is an execution of its own, with 4 (computed).
 
 Prices are list prices of us-east-1 as of November 2026, to be checked again before they are quoted: $0.625 per million write units, $0.125 per million read
 units (on demand), $25 per million state transitions (Standard), $0.0000133334 per GB-second and $0.20 per million calls (Lambda, arm64), $3.50 per million
