@@ -141,15 +141,10 @@ func TestAGrantOfFormerURLsIsNotKept(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	callback := back(f.oauth.visit(t, f.ask(t, asking("read"), authservice.Pending).URL))
-	f.oauth.set(func() {
-		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/token" {
-				moved := authservice.ProviderPatch{TokenURL: new(f.oauth.URL + "/elsewhere"), ClientSecret: new(clientSecret)}
-				if _, err := f.PatchProvider(t.Context(), workspace, providerID, moved); err != nil {
-					t.Error(err)
-				}
-			}
-			return false
+	f.oauth.during("/token", func() {
+		moved := authservice.ProviderPatch{TokenURL: new(f.oauth.URL + "/elsewhere"), ClientSecret: new(clientSecret)}
+		if _, err := f.PatchProvider(t.Context(), workspace, providerID, moved); err != nil {
+			t.Error(err)
 		}
 	})
 	if outcome, err := f.Complete(t.Context(), callback); outcome.Error == "" {

@@ -192,6 +192,18 @@ func (o *oauthServer) set(change func()) {
 	change()
 }
 
+// during calls do when a request to the path has come, before the server answers.
+func (o *oauthServer) during(path string, do func()) {
+	o.set(func() {
+		o.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == path {
+				do()
+			}
+			return false
+		}
+	})
+}
+
 // withdraw makes all tokens useless.
 func (o *oauthServer) withdraw() {
 	o.mu.Lock()

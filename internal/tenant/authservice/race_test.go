@@ -3,7 +3,6 @@ package authservice_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,13 +22,8 @@ func TestACallerThatGoesLosesNoToken(t *testing.T) {
 	f.connect(t, asking("read"))
 	f.clock.Pass(nearEnd)
 	ctx, cancel := context.WithCancel(t.Context())
-	f.oauth.set(func() {
-		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/token" {
-				cancel()
-			}
-			return false
-		}
+	f.oauth.during("/token", func() {
+		cancel()
 	})
 	f.Authenticate(ctx, asking("read")) // it may get an answer or not
 	if got := f.ask(t, asking("read"), authservice.Completed); !f.oauth.accepts(got.Token) || f.oauth.granted("refresh_token") != 1 {
@@ -45,14 +39,9 @@ func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	f.connect(t, asking("read"))
 	f.clock.Pass(nearEnd)
 	arrived, proceed := make(chan struct{}), make(chan struct{})
-	f.oauth.set(func() {
-		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/token" {
-				close(arrived)
-				<-proceed
-			}
-			return false
-		}
+	f.oauth.during("/token", func() {
+		close(arrived)
+		<-proceed
 	})
 	done := make(chan error, 1)
 	go func() {
@@ -142,14 +131,9 @@ func TestALateRefusalCostsNoToken(t *testing.T) {
 	go ask(config)
 	<-slow.held
 	arrived, proceed := make(chan struct{}), make(chan struct{})
-	f.oauth.set(func() {
-		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/token" {
-				close(arrived)
-				<-proceed
-			}
-			return false
-		}
+	f.oauth.during("/token", func() {
+		close(arrived)
+		<-proceed
 	})
 	f.clock.Pass(5 * time.Minute) // the lease is over
 	go ask(f.config)
@@ -345,13 +329,8 @@ func TestATokenThatIsRefreshedWhileItIsDeletedIsRevoked(t *testing.T) {
 	f.connect(t, asking("read"))
 	f.clock.Pass(nearEnd)
 	var once sync.Once
-	f.oauth.set(func() {
-		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/revoke" {
-				once.Do(func() { f.ask(t, asking("read"), authservice.Completed) })
-			}
-			return false
-		}
+	f.oauth.during("/revoke", func() {
+		once.Do(func() { f.ask(t, asking("read"), authservice.Completed) })
 	})
 	if err := f.DeleteToken(t.Context(), f.tokens(t)[0].TokenRef); err != nil {
 		t.Fatal(err)
@@ -379,14 +358,9 @@ func TestAValidTokenIsHandedOutWhileItsRefreshHangs(t *testing.T) {
 	held := f.connect(t, asking("read"))
 	f.clock.Pass(nearEnd)
 	arrived, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	f.oauth.set(func() {
-		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path == "/token" {
-				close(arrived)
-				<-proceed
-			}
-			return false
-		}
+	f.oauth.during("/token", func() {
+		close(arrived)
+		<-proceed
 	})
 	go func() {
 		_, err := f.Authenticate(context.WithoutCancel(t.Context()), asking("read"))
