@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/base/pattern"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -151,13 +152,22 @@ func (s server) describe(ctx context.Context) (ownDescription, error) {
 	if s.Agents == nil || d.Active == "" {
 		return ownDescription{}, nil
 	}
-	return s.descriptions.of(ctx, d.Workspace, d.Active, func(ctx context.Context) (graph.Description, error) {
+	return s.descriptionOf(ctx, d, d.Active, func(ctx context.Context) (graph.Description, error) {
 		answer, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, false)
 		if err == nil && len(d.Graphs) == 0 && len(answer.Graphs) > 0 {
 			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(answer.Graphs)))
 		}
 		return answer, err
 	})
+}
+
+// descriptionOf returns the description that is kept by a name, or waits for it.
+func (s server) descriptionOf(ctx context.Context, d deployment.Deployment, name string, ask func(context.Context) (graph.Description, error)) (found ownDescription, err error) {
+	err = s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
+		found, err = s.descriptions.of(ctx, d.Workspace, name, ask)
+		return err
+	})
+	return found, err
 }
 
 // describeTyped returns a function that does the same as describe. If a graph lacks schemas that
@@ -171,7 +181,7 @@ func (s server) describeTyped(lacks func(graph.GraphDescription) bool) func(cont
 			return described, err
 		}
 		d := served(ctx)
-		typed, err := s.descriptions.of(ctx, d.Workspace, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
+		typed, err := s.descriptionOf(ctx, d, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
 			return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
 		})
 		if _, isFault := errors.AsType[*fault.Error](err); isFault {

@@ -63,7 +63,12 @@ func (s server) embed(ctx context.Context, texts graph.Texts) (graph.Embeddings,
 		return graph.Embeddings{}, fault.New(fault.Unavailable, "This server does not embed items.")
 	}
 	d := served(ctx)
-	return s.Agents.Embed(ctx, d.Workspace, d.Deployment, texts)
+	var made graph.Embeddings
+	err := s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
+		made, err = s.Agents.Embed(ctx, d.Workspace, d.Deployment, texts)
+		return err
+	})
+	return made, err
 }
 
 func readVectors(asked build.Index, data []byte) (store.Vectors, error) {

@@ -136,18 +136,18 @@ func setUpGuarded(t *testing.T) (f *fixture, g *guardian, platformKey string) {
 func setUpGuardedAgent(t *testing.T) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
 	many := web.Rate{PerSecond: 1e6, Burst: 1e6}
-	return setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: many, PerDeployment: many, AtOnceOfAddress: 1000, AtOnce: 1000})
+	return setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: many, PerDeployment: many, AtOnceOfAddress: 1000, AtOnce: 1000}, quota.Limits{})
 }
 
-// setUpGuardedWithin also bounds the requests of strangers.
-func setUpGuardedWithin(t *testing.T, limits agentserver.StrangerLimits) (f *fixture, g *guardian, platformKey, token string) {
+// setUpGuardedWithin also bounds the requests of strangers, and has other quotas.
+func setUpGuardedWithin(t *testing.T, strangers agentserver.StrangerLimits, limits quota.Limits, change ...func(*agentserver.Config)) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
 	g = &guardian{}
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.Rule = g.rule
 	server := httptest.NewServer(agent)
 	t.Cleanup(server.Close)
-	f = setUpLimited(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0, quota.Limits{}, func(c *agentserver.Config) { c.Strangers = limits })
+	f = setUpLimited(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0, limits, append(change, func(c *agentserver.Config) { c.Strangers = strangers })...)
 	f.auth = "./auth.py:auth"
 	revision := f.deploy(t, "agent", "weather")
 	platformKey, f.key = f.key, "ada"

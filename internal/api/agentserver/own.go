@@ -126,7 +126,12 @@ func (s server) rule(ctx context.Context, d deployment.Deployment, asked graph.I
 	if s.Agents == nil {
 		return graph.Ruling{}, fault.New(fault.Unavailable, "This server does not run the authentication of repositories.")
 	}
-	return s.Agents.Rule(ctx, d.Workspace, d.Deployment, asked)
+	var ruling graph.Ruling
+	err := s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
+		ruling, err = s.Agents.Rule(ctx, d.Workspace, d.Deployment, asked)
+		return err
+	})
+	return ruling, err
 }
 
 // identityOf checks a user.

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
@@ -79,6 +80,9 @@ type Config struct {
 	Unnoticed time.Duration
 	// Strangers bounds the requests of strangers to the authentications of repositories.
 	Strangers StrangerLimits
+	// Patience is how long a request waits for an agent before it takes a place of its workspace;
+	// default quota.Patience.
+	Patience time.Duration
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.
 	Heartbeat time.Duration
 }
@@ -101,6 +105,7 @@ func Register(mux *web.Mux, config Config) error {
 	if config.Heartbeat == 0 {
 		config.Heartbeat = web.HeartbeatInterval
 	}
+	config.Patience = cmp.Or(config.Patience, quota.Patience)
 	if config.Origins == nil {
 		config.Origins = []string{web.AnyOrigin}
 	}

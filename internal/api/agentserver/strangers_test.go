@@ -60,7 +60,7 @@ func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, g, platformKey, _ := setUpGuardedWithin(t, limits)
+			f, g, platformKey, _ := setUpGuardedWithin(t, limits, quota.Limits{})
 			for range 2 * most { // a request that is let in takes nothing
 				wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
 			}
@@ -97,7 +97,7 @@ func TestAttackStrangersThatHang(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, _, _, _ := setUpGuardedWithin(t, limits)
+			f, _, _, _ := setUpGuardedWithin(t, limits, quota.Limits{})
 			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
 			refused := make(chan int, attacks)
 			var all sync.WaitGroup
@@ -121,7 +121,7 @@ func TestAttackStrangersThatHang(t *testing.T) {
 func TestRequestsThatAreLetInTakeNothing(t *testing.T) {
 	t.Parallel()
 	const most, users = 2, 5
-	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(most), PerDeployment: slow(most)})
+	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(most), PerDeployment: slow(most)}, quota.Limits{})
 	var all, asked sync.WaitGroup
 	asked.Add(users)
 	g.delay(func() {

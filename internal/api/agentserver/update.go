@@ -167,11 +167,13 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	}
 	d := served(ctx)
 	before := edit.Log.At.ID
-	err = s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, asked, func(c graph.Checkpoint) error {
-		if err := edit.Follow(graphID, c); err != nil {
-			return fault.New(fault.Unavailable, "The agent's checkpoint cannot be kept: %v.", err)
-		}
-		return nil
+	err = s.askAgent(ctx, d.Workspace, func(ctx context.Context) error {
+		return s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, asked, func(c graph.Checkpoint) error {
+			if err := edit.Follow(graphID, c); err != nil {
+				return fault.New(fault.Unavailable, "The agent's checkpoint cannot be kept: %v.", err)
+			}
+			return nil
+		})
 	})
 	if err == nil && edit.Log.At.ID == before && edit.Within.ID == "" {
 		return fault.New(fault.Unavailable, "The agent did not answer with a checkpoint.")

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"mime"
 	"net/http"
 	"strconv"
@@ -89,11 +90,21 @@ func (m *Mux) Holding(next http.Handler) http.Handler {
 func (m *Mux) hold(r *http.Request) (leave func(), err error) {
 	leave = func() {}
 	if m.limiter != nil {
-		if leave, err = m.limiter.hold(r); err != nil {
+		leave, err = m.limiter.hold(r.Context(), ownerOf(r), strings.ToLower(r.PathValue("deployment_id")), strings.ToLower(r.PathValue("thread_id")))
+		if err != nil {
 			return nil, err
 		}
 	}
 	return m.within(r, ownerOf(r), leave)
+}
+
+// Place takes one of the workspace's places for connections, as Holding does, for a request that
+// was not expected to wait. If the workspace has no place left, the error is its refusal.
+func (m *Mux) Place(ctx context.Context, workspace string) (leave func(), err error) {
+	if m.limiter == nil {
+		return func() {}, nil
+	}
+	return m.limiter.hold(ctx, workspace, "", "")
 }
 
 // within takes the memory of a connection that has its places. leave gives the places back.
@@ -111,13 +122,12 @@ func (m *Mux) within(r *http.Request, owner string, leave func()) (leaveAll func
 
 // hold takes the places of a connection: this process's first, so that a connection that it
 // refuses costs the other processes nothing.
-func (l *Limiter) hold(r *http.Request) (leave func(), err error) {
-	workspace, deployment, thread := ownerOf(r), strings.ToLower(r.PathValue("deployment_id")), strings.ToLower(r.PathValue("thread_id"))
+func (l *Limiter) hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error) {
 	leaveHere, err := l.holdHere(workspace, deployment, thread)
 	if err != nil || l.shared == nil {
 		return leaveHere, err
 	}
-	leaveShared, err := l.shared.Hold(r.Context(), workspace, deployment, thread)
+	leaveShared, err := l.shared.Hold(ctx, workspace, deployment, thread)
 	if err != nil {
 		leaveHere()
 		return nil, err

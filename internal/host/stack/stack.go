@@ -215,7 +215,7 @@ func (s *Stack) Listeners() *listener.Store {
 func (s *Stack) Webhooks() *webhook.Store {
 	return s.webhooks.get(func() *webhook.Store {
 		return webhook.NewStore(webhook.Config{
-			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Private: s.PrivateAddresses, Quotas: s.Quotas,
+			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Private: s.PrivateAddresses, Quotas: s.Quotas, Places: s.counts(),
 			Own: func(ctx context.Context, workspace, id string) (webhook.Own, error) {
 				return s.Deployments().OwnWebhooks(ctx, workspace, id)
 			},

@@ -41,7 +41,7 @@ const (
 	// files of the server's machine: see [Files].
 	FileBytes Name = "file_bytes"
 	// Streams are the connections that wait for events, for lines of a log, for work, or for the
-	// end of a run or of a revision.
+	// end of a run or of a revision; and slow work: see [Patiently].
 	Streams Name = "streams_at_once"
 	// ThreadStreams are the Streams of one thread.
 	ThreadStreams Name = "streams_per_thread"

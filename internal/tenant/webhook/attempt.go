@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // next is the answer of a step. It tells the state machine what to do.
@@ -84,7 +85,7 @@ func (s *Store) attempt(ctx context.Context, ref DeliveryRef) (next, error) {
 	if d.Status != Pending || s.now().Before(d.Due) {
 		return d.next(s.now()), nil
 	}
-	w, came, err := s.try(ctx, d)
+	w, came, err := s.tryPatiently(ctx, d)
 	if err != nil {
 		return next{}, err
 	}
@@ -118,6 +119,24 @@ type outcome struct {
 	failure string
 	// final says that there is no receiver any more.
 	final bool
+}
+
+// tryPatiently makes an attempt as one of the workspace's streams if the receiver is slow. An
+// attempt without a place has failed, so that slow receivers of one workspace do not keep the
+// messages of all others from being sent.
+func (s *Store) tryPatiently(ctx context.Context, d Delivery) (w *Webhook, came outcome, err error) {
+	if s.places == nil {
+		return s.try(ctx, d)
+	}
+	take := func(ctx context.Context) (leave func(), err error) { return s.places.Hold(ctx, d.Workspace, "", "") }
+	err = quota.Patiently(ctx, s.log, s.patience, take, func(ctx context.Context) (err error) {
+		w, came, err = s.try(ctx, d)
+		return err
+	})
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.TooMany {
+		return w, outcome{failure: fmt.Sprintf("There was no answer in %v. %s", s.patience, refused.Message)}, nil
+	}
+	return w, came, err
 }
 
 // try makes an attempt. The webhook is nil for a message that was sent to a run's own URL.

@@ -47,12 +47,21 @@ type Config struct {
 	Quotas quota.Limits
 	// Timeout bounds one attempt; 0 is 15 s.
 	Timeout time.Duration
+	// Places has the workspaces' places for streams, of which an attempt takes one that lasts for
+	// Patience, by default quota.Patience; nil if attempts take none.
+	Places   Places
+	Patience time.Duration
 	// Own returns the rules and headers of the deployment that a Message is about; nil if messages
 	// have no rules. It may fail with a Refusal.
 	Own func(ctx context.Context, workspace, deployment string) (Own, error)
 	// Schedule is the pause between each failed attempt and the next attempt; nil means 27
 	// hours with growing pauses.
 	Schedule []time.Duration
+}
+
+// Places are the places of workspaces for streams; see quota.Shared.
+type Places interface {
+	Hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error)
 }
 
 // Store reads and writes webhooks and deliveries, and makes the attempts. It is safe for concurrent
@@ -71,7 +80,9 @@ type Store struct {
 	// itself, and public only public addresses.
 	client, remote, public *http.Client
 
-	quotas quota.Limits
+	quotas   quota.Limits
+	places   Places
+	patience time.Duration
 }
 
 // NewStore returns a store. It starts nothing.
@@ -79,6 +90,7 @@ func NewStore(c Config) *Store {
 	s := &Store{
 		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default()), private: c.Private,
 		timeout: cmp.Or(c.Timeout, timeout), schedule: c.Schedule, quotas: c.Quotas, own: c.Own,
+		places: c.Places, patience: cmp.Or(c.Patience, quota.Patience),
 	}
 	if s.schedule == nil {
 		s.schedule = schedule
