@@ -99,57 +99,35 @@ func isPort(value string) bool {
 	return err == nil && port > 0
 }
 
-// parseDotenv reads lines of NAME=value, with comments, an optional "export" and quotes. In double
-// quotes \n, \", \\ and \$ are escapes. It also returns the numbers of the lines that it cannot
-// read.
+// assignment is a NAME=value of a .env file, as python-dotenv reads it. A value in quotes may have
+// several lines.
+var assignment = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*` +
+	`(?:"((?:\\[\s\S]|[^"\\])*)"|'((?:\\[\s\S]|[^'\\])*)'|([^"'\n][^\n]*)|)[ \t]*(?:#[^\n]*)?(?:\n|$)`)
+
+var (
+	comment          = regexp.MustCompile(`(?:^|\s+)#.*`)
+	inDoubleQuotes   = strings.NewReplacer(`\a`, "\a", `\b`, "\b", `\f`, "\f", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\v`, "\v", `\"`, `"`, `\'`, `'`, `\\`, `\`, `\$`, `$`)
+	inSingleQuotes   = strings.NewReplacer(`\'`, `'`, `\\`, `\`)
+	newlinesOfDotenv = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+)
+
+// parseDotenv reads assignments and comments. It also returns the numbers of the lines that it
+// cannot read.
 func parseDotenv(text string) (env map[string]string, wrong []int) {
-	env = map[string]string{}
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
+	env, text = map[string]string{}, newlinesOfDotenv.Replace(text)
+	for line := 1; text != ""; {
+		text = strings.TrimLeft(text, " \t")
+		whole, rest, _ := strings.Cut(text, "\n")
+		switch found := assignment.FindStringSubmatch(text); {
+		case strings.TrimSpace(whole) == "", whole[0] == '#':
+		case found == nil:
+			wrong = append(wrong, line)
+		default:
+			env[found[1]] = inDoubleQuotes.Replace(found[2]) + inSingleQuotes.Replace(found[3]) + strings.TrimSpace(comment.ReplaceAllString(found[4], ""))
+			rest = text[len(found[0]):]
 		}
-		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
-		if name = strings.TrimSpace(name); ok {
-			value, ok = unquote(strings.TrimSpace(value))
-		}
-		if !ok || !variableName.MatchString(name) {
-			wrong = append(wrong, number)
-			continue
-		}
-		env[name] = value
+		line += strings.Count(text[:len(text)-len(rest)], "\n")
+		text = rest
 	}
 	return env, wrong
-}
-
-var escapes = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`, `\$`, `$`)
-
-// unquote removes the quotes around a value, and a comment at its end.
-func unquote(value string) (string, bool) {
-	if value == "" || value[0] != '"' && value[0] != '\'' {
-		if at := strings.Index(value, " #"); at >= 0 {
-			value = strings.TrimSpace(value[:at])
-		}
-		return value, true
-	}
-	quote := value[0]
-	end := 1
-	for end < len(value) && value[end] != quote {
-		if quote == '"' && value[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	if end >= len(value) {
-		return "", false
-	}
-	if rest := strings.TrimSpace(value[end+1:]); rest != "" && rest[0] != '#' {
-		return "", false
-	}
-	if quote == '\'' {
-		return value[1:end], true
-	}
-	return escapes.Replace(value[1:end]), true
 }
