@@ -110,14 +110,14 @@ func (s *Share) Grow(ctx context.Context, bytes int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case <-wanted.granted: // the grant came at the same time
-		s.set(s.used - bytes)
+	case <-wanted.granted: // the grant came first: bytes that were free are not refused
+		return nil
 	default:
-		of.queue = slices.DeleteFunc(of.queue, func(c *claim) bool { return c == wanted })
-		of.waiting -= s.held
-		b.waiting -= s.held
-		s.set(s.used - bytes)
 	}
+	of.queue = slices.DeleteFunc(of.queue, func(c *claim) bool { return c == wanted })
+	of.waiting -= s.held
+	b.waiting -= s.held
+	s.set(s.used - bytes)
 	b.forget(s.owner)
 	b.serve()
 	return context.Cause(ctx)

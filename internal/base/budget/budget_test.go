@@ -203,3 +203,18 @@ func TestWhoGivesUpHoldsNothingMore(t *testing.T) {
 		behind.want(t, "behind, after that", true)
 	})
 }
+
+// TestAGrantThatComesWithTheEndIsKept checks that bytes that are free are not refused, although the
+// time to wait for them is over.
+func TestAGrantThatComesWithTheEndIsKept(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		share := budget.New(100).Open("", 0)
+		if err := share.Grow(over, 100); err != nil {
+			t.Fatalf("the budget is free: %v", err)
+		}
+		share.Close()
+	}
+}
