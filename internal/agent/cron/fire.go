@@ -176,6 +176,11 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	if _, err := s.Deployments.Serving(ctx, c.Workspace, c.Deployment, ""); err != nil {
 		return err
 	}
+	owner := assistant.Owner{Workspace: c.Workspace, Deployment: c.Deployment, Graphs: []string{c.Graph}, Created: c.Created}
+	a, err := s.Assistants.Get(ctx, owner, c.AssistantID)
+	if err != nil {
+		return gone(err)
+	}
 	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}
 	if c.Thread == "" {
 		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))
@@ -196,11 +201,6 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 		if done, err := s.hasRun(ctx, ref, c, due); err != nil || done {
 			return c.ofThread(err)
 		}
-	}
-	owner := assistant.Owner{Workspace: c.Workspace, Deployment: c.Deployment, Graphs: []string{c.Graph}, Created: c.Created}
-	a, err := s.Assistants.Get(ctx, owner, c.AssistantID)
-	if err != nil {
-		return gone(err)
 	}
 	request := c.Request
 	request.AssistantID, request.Graph = a.Assistant, a.Graph

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // images that have only the program know the time zones, too
 
 	"github.com/robfig/cron/v3"
 
@@ -66,7 +67,7 @@ func (c Content) next(after time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	at := schedule.Next(after.In(zone))
+	at := nextIn(schedule, zone, after)
 	if at.IsZero() {
 		return time.Time{}, fault.Shape(fault.Detail{
 			Loc: []any{"body", "schedule"}, Type: "value_error", Msg: "Value error, the schedule has no time in the next five years",
@@ -76,6 +77,29 @@ func (c Content) next(after time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return clock.Cut(at), nil
+}
+
+// nextIn returns the first time of a schedule after a moment, zero if there is no such time in the
+// next years. A time that the clocks of the zone skip is skipped, and a time that they show twice
+// counts twice. The schedule reads clocks that never change, as its own way to pass such a change
+// loses a day or finds a wrong one: the clocks of the zone until they change, and then the next ones.
+func nextIn(schedule cron.Schedule, zone *time.Location, after time.Time) time.Time {
+	const years = 10 // the schedule looks five years ahead
+	from, last := after.Add(time.Nanosecond), after.AddDate(years, 0, 0)
+	for from.Before(last) {
+		_, offset := from.In(zone).Zone()
+		_, change := from.In(zone).ZoneBounds()
+		ahead := time.Duration(offset) * time.Second
+		shown := schedule.Next(from.UTC().Add(ahead - time.Nanosecond))
+		if shown.IsZero() {
+			break
+		}
+		if at := shown.Add(-ahead); change.IsZero() || at.Before(change) {
+			return at
+		}
+		from = change
+	}
+	return time.Time{}
 }
 
 // seventh is Sunday by the convention of crontabs, as 0 is. The parser knows only 0.

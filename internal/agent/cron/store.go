@@ -113,11 +113,15 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
 	return decode(item)
 }
 
-// Update changes the content of a cron, and plans the cron again.
+// Update changes the content of a cron, and plans the cron again. A cron that is not enabled any
+// more does not fire, also for a due time whose run could not be created.
 func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cron, error) {
 	return s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
 		change(&c.Content)
 		c.Updated = now
+		if !c.Enabled {
+			c.serving = time.Time{} // a timer that failed does not try again
+		}
 		body := record.Encode(c.Content)
 		return body, errors.Join(c.checkSize(body), c.plan(now))
 	})

@@ -60,3 +60,35 @@ func TestACronOfADeletedThreadOrAssistantIsDisabled(t *testing.T) {
 	c.tick(t, "2030-01-01T09:02:00Z")
 	c.wantEnabled(t, "of a thread that is deleted before a second try", late, false, nil)
 }
+
+// TestADisabledCronIsNotTriedAgain disables a cron after its timer could not create the run.
+func TestADisabledCronIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	c := setUpTimed(t)
+	cron, _ := c.daily(t, object{"on_run_completed": "keep"})
+	c.crons.Room = func() error { return errors.New("the timer is dead") }
+	c.set(t, "2030-01-01T08:00:00Z")
+	if err := c.crons.Fire(t.Context(), *c.at.Load()); err == nil {
+		t.Fatal("the timer did not fail")
+	}
+	c.crons.Room = nil
+	c.patch(t, cron, object{"enabled": false}, nil)
+	c.tick(t, "2030-01-01T08:02:00Z")
+	c.wantRuns(t, "when it is disabled", cron)
+	c.patch(t, cron, object{"enabled": true}, "2030-01-02T08:00:00.000000Z")
+	c.tick(t, "2030-01-02T08:00:00Z")
+	c.wantRuns(t, "when it is enabled again", cron, "2030-01-02T08:00")
+}
+
+// TestACronWithoutItsAssistantMakesNoThread checks that a cron that can never fire leaves nothing
+// behind.
+func TestACronWithoutItsAssistantMakesNoThread(t *testing.T) {
+	t.Parallel()
+	c := setUpTimed(t)
+	assistant := c.call(t, "POST", "/assistants", object{"graph_id": "agent"}).string("assistant_id")
+	cron, _ := c.daily(t, object{"assistant_id": assistant})
+	wantStatus(t, c.call(t, "DELETE", "/assistants/"+assistant, nil), http.StatusNoContent)
+	c.tick(t, "2030-01-01T08:00:00Z")
+	c.wantEnabled(t, "without its assistant", cron, false, nil)
+	c.wantRuns(t, "without its assistant", cron)
+}
