@@ -6,7 +6,7 @@ umask 022
 
 dir=$SLIPWAY_DIR
 rm -rf "$dir/work"
-mkdir -p "$dir/work/tree" "$dir/work/home" "$dir/work/tmp" "$dir/work/context"
+mkdir -p "$dir/work/tree" "$dir/work/root" "$dir/work/home" "$dir/work/tmp" "$dir/work/context"
 work=$(realpath "$dir/work")
 tree=$work/tree log=$work/log
 : >"$dir/result"
@@ -73,7 +73,8 @@ cat >"$work/gitconfig" <<'CONFIG'
 [gc]
 	auto = 0
 CONFIG
-export HOME=$work/home LC_ALL=C
+# The build command never owns this shell's home: docker and aws run programs that are named there.
+export HOME=$work/root LC_ALL=C
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=$work/gitconfig GIT_TERMINAL_PROMPT=0 GIT_ASKPASS='' GIT_ALLOW_PROTOCOL=$SLIPWAY_PROTOCOLS
 export GIT_SSH_COMMAND='ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new'
 trouble='no credentials are known for it'

@@ -262,6 +262,23 @@ func TestTheBuildCommandIsAStranger(t *testing.T) {
 	}
 }
 
+// TestTheBuildCommandOwnsNoSettings has a build command that leaves settings in its home, which
+// make aws run a program.
+func TestTheBuildCommandOwnsNoSettings(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	ran := filepath.Join(a.images, "ran")
+	repo := buildtest.NewRepo(t, map[string]string{
+		"framework.json": framework(`mkdir "$HOME/.aws" && echo "credential_process = id -u >` + ran + `" >"$HOME/.aws/config"`),
+	})
+	if got := end(t, a.builder(), newSpec(serveGit(t, repo, ""))); got.State != build.Succeeded {
+		t.Fatalf("got %+v", got)
+	}
+	if user, err := os.ReadFile(ran); err == nil {
+		t.Errorf("a program of the build command ran as user %s", user)
+	}
+}
+
 func TestAPrivateRepository(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
