@@ -421,6 +421,26 @@ func TestEndsThatCodeBuildDecides(t *testing.T) {
 	}
 }
 
+// TestAnImageFromElsewhereIsRefused has a build export an image that is not in the repository to
+// which the project pushes.
+func TestAnImageFromElsewhereIsRefused(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
+	end(t, b, spec)
+	for _, image := range []string{"registry.example.com/evil@sha256:2", repository + "/w/d@sha256:2", repository + "2@sha256:2", repository} {
+		a.mu.Lock()
+		for _, r := range a.builds {
+			r.variables["SLIPWAY_IMAGE"] = image
+		}
+		a.mu.Unlock()
+		if got, err := b.Await(t.Context(), spec.Revision); err == nil || !strings.Contains(err.Error(), "is not in "+repository) {
+			t.Errorf("%s: got %+v, %v", image, got, err)
+		}
+	}
+}
+
 // TestABrokenScriptIsAFault lets docker fail, which is not the fault of a repository.
 func TestABrokenScriptIsAFault(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/codebuild/types"
 
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
 // exported returns the variables that the script has set.
@@ -45,6 +46,9 @@ func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	result.Artifact.Image = variables[varImage]
 	if err := json.Unmarshal([]byte(variables[varGraphs]), &result.Artifact.Graphs); err != nil || result.Artifact.Image == "" || result.CommitSHA == "" {
 		return build.Result{}, fmt.Errorf("build %s has exported no image, commit or graphs", aws.ToString(ended.Id))
+	}
+	if !registry.In(b.cfg.ECRRepository, result.Artifact.Image) {
+		return build.Result{}, fmt.Errorf("build %s has exported the image %s, which is not in %s", aws.ToString(ended.Id), result.Artifact.Image, b.cfg.ECRRepository)
 	}
 	result.Artifact.Auth = variables[varAuth]
 	for name, to := range map[string]any{varDescriptions: &result.Artifact.Descriptions, varSettings: &result.Artifact.Settings, varRecord: &result.Record} {
