@@ -399,12 +399,13 @@ func TestAttackOnPorts(t *testing.T) { //nolint:paralleltest // the attacks are 
 }
 
 // TestAttackByOutliving has a program that leaves its group, its session and its parent, and
-// empties its environment.
+// empties its environment, and takes a misleading name.
 func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		for _, leave := range []string{
 			"env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &", "env -i setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 600 >/dev/null 2>&1\" & sleep 0.1' &",
 			"env -i prlimit --rttime=1000:1000 2>/dev/null setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' || env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &",
+			"cp $(command -v sleep) './x) Z' && env -i setsid sh -c 'echo $$; exec \"./x) Z\" 600 >/dev/null 2>&1' &", // its name looks like the state of one that has ended
 		} {
 			var out bytes.Buffer
 			p := g.start(t, leave+" sleep 0.3", &out)

@@ -168,6 +168,7 @@ func alive(pid int) bool {
 	if err != nil {
 		return false
 	}
-	_, state, _ := bytes.Cut(status, []byte(") "))
+	// The program chooses its name, which is in front of the state in parentheses.
+	state := bytes.TrimLeft(status[bytes.LastIndexByte(status, ')')+1:], " ")
 	return !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X"))
 }
