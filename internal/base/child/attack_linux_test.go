@@ -230,6 +230,22 @@ func callSystem() {
 	if _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); err == nil {
 		fmt.Println(carriedOut + "keyctl")
 	}
+	for _, c := range []struct{ call, control, first, second uintptr }{
+		{unix.SYS_SHMGET, unix.SYS_SHMCTL, 1, 0o1600}, {unix.SYS_SEMGET, unix.SYS_SEMCTL, 1, 0o1600}, {unix.SYS_MSGGET, unix.SYS_MSGCTL, 0o1600, 0},
+	} {
+		if made, _, errno := unix.Syscall(c.call, 0, c.first, c.second); errno != unix.ENOSYS {
+			fmt.Println(carriedOut+"call", c.call, errno)
+			unix.Syscall(c.control, made, 0, 0) //nolint:errcheck // it removes the object
+		}
+	}
+	name, err := unix.BytePtrFromString(fmt.Sprintf("slipway-%d", os.Getpid()))
+	if err != nil {
+		panic(err)
+	}
+	if _, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR, 0o600, 0, 0, 0); errno != unix.ENOSYS {
+		fmt.Println(carriedOut+"mq_open", errno)
+		unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0) //nolint:errcheck // it may not exist
+	}
 }
 
 // TestAttackBySystemCalls has a program that makes the system calls which bypass Landlock: for

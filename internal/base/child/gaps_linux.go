@@ -34,6 +34,7 @@ func Gaps(noUsers error) []string {
 	add(landlock() < scopeABI, "This kernel has no Landlock of version 6: agents and builds can connect to abstract Unix sockets.")
 	add(landlock() < scopeABI && !users, "This kernel has no Landlock of version 6: agents and builds can end the server and other agents by signals.")
 	add(!filtersSystemCalls(), "This kernel does not filter system calls: a process that leaves its agent or build on purpose can go on when that has ended.")
+	add(!filtersSystemCalls(), "This kernel does not filter system calls: the System V shared memory of agents and builds is neither bounded nor removed.")
 	add(!filtersSystemCalls() && !users, "This kernel does not filter system calls: agents and builds can slow or end the server and other agents by changing their limits.")
 	return gaps
 }

@@ -29,6 +29,11 @@ var denied = []uint32{
 	unix.SYS_IO_URING_SETUP, // a ring makes sockets without the calls that are filtered here
 }
 
+// lasting are system calls that make objects which stay in the kernel after the end of all programs
+// of a user, outside the limits of their memory: memory, queues and semaphores that have no path.
+// Libraries fall back to SharedMemory, as on kernels without these calls.
+var lasting = []uint32{unix.SYS_SHMGET, unix.SYS_MSGGET, unix.SYS_SEMGET, unix.SYS_MQ_OPEN}
+
 // ownOnly are system calls that act on the caller itself if the argument is 0, and otherwise
 // on any process of the same user. A program that has a user of its own may name its threads.
 var ownOnly = []struct {
@@ -80,7 +85,10 @@ func systemCallFilter(ownUser bool) (program []unix.SockFilter) {
 	if architecture() == 0 {
 		return nil
 	}
-	const refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	const (
+		refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+		lack   = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	)
 	statement := func(code uint16, value uint32) { program = append(program, unix.SockFilter{Code: code, K: value}) }
 	load := func(offset uint32) { statement(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset) }
 	end := func(result uint32) { statement(unix.BPF_RET|unix.BPF_K, result) }
@@ -91,16 +99,21 @@ func systemCallFilter(ownUser bool) (program []unix.SockFilter) {
 	}
 	load(offsetArchitecture)
 	program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: architecture()})
-	end(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+	end(lack)
 	if runtime.GOARCH == "amd64" {
 		load(offsetCall)
 		unless(unix.BPF_JGE, foreignCalls, 1)
-		end(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+		end(lack)
 	}
-	for _, call := range denied {
-		load(offsetCall)
-		unless(unix.BPF_JEQ, call, 1)
-		end(refuse)
+	for _, never := range []struct {
+		calls  []uint32
+		result uint32
+	}{{denied, refuse}, {lasting, lack}} {
+		for _, call := range never.calls {
+			load(offsetCall)
+			unless(unix.BPF_JEQ, call, 1)
+			end(never.result)
+		}
 	}
 	for _, own := range ownOnly {
 		if ownUser && own.call != unix.SYS_PRLIMIT64 {
