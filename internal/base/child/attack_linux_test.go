@@ -414,6 +414,16 @@ func TestAttackOnPorts(t *testing.T) { //nolint:paralleltest // the attacks are 
 	}
 }
 
+// TestAttackByOpenFiles has a program that wants to hold as many files and sockets open as the
+// server may.
+func TestAttackByOpenFiles(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		if exit, out := g.run(t, "[ $(ulimit -Hn) -le 8192 ] && ulimit -n $(ulimit -Hn) && ! (ulimit -Hn 8193)"); exit != (child.Exit{}) {
+			t.Errorf("%s: %s, %s", name, exit, out)
+		}
+	}
+}
+
 // TestAttackByOutliving has a program that leaves its group, its session and its parent, and
 // empties its environment, and takes a misleading name.
 func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks are on this process

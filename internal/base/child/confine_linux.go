@@ -79,6 +79,9 @@ func becomeOrdered() error {
 	if err := yield(0); err != nil {
 		return err
 	}
+	if err := limitFiles(); err != nil {
+		return fmt.Errorf("limit open files: %w", err)
+	}
 	unix.Umask(0o022) // users read the files that platform steps install
 	if err := setMark(o.Mark); err != nil {
 		return fmt.Errorf("mark process: %w", err)
@@ -257,6 +260,22 @@ func dropCapabilities() error {
 		}
 	}
 	return nil
+}
+
+// mostFiles is how many files and sockets a confined program may hold open. It is less than a third
+// of the ports that a system picks from. The kernel also bounds by it the files that all programs
+// of a user have sent to each other and not taken yet.
+const mostFiles = 8192
+
+// limitFiles bounds the files that the caller may hold open.
+func limitFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	limit.Max = min(limit.Max, mostFiles)
+	limit.Cur = limit.Max // the server's Go runtime has raised it, and nothing says from where
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
 }
 
 // yield makes the kernel end a process before the server when memory runs out, and write no
