@@ -14,15 +14,52 @@ import (
 // open or mapped.
 func Held(dir string, processes []*Process) map[*Process]int64 {
 	var of unix.Stat_t
-	entries, err := os.ReadDir("/proc")
-	if err != nil || unix.Stat(dir, &of) != nil {
+	if unix.Stat(dir, &of) != nil {
 		return nil
+	}
+	removed := func(file *unix.Stat_t) bool {
+		return file.Mode&unix.S_IFMT == unix.S_IFREG && file.Nlink == 0 && file.Dev == of.Dev
+	}
+	held := map[*Process]int64{}
+	eachHeld(processes, []string{"fd", "map_files"}, removed, func(p *Process, file *unix.Stat_t) { held[p] += file.Blocks * 512 })
+	return held
+}
+
+// Sockets returns how many sockets each process holds, together with the processes that it has
+// started.
+func Sockets(processes []*Process) map[*Process]int {
+	socket := func(file *unix.Stat_t) bool { return file.Mode&unix.S_IFMT == unix.S_IFSOCK }
+	held := map[*Process]int{}
+	eachHeld(processes, []string{"fd"}, socket, func(p *Process, _ *unix.Stat_t) { held[p]++ })
+	return held
+}
+
+// SocketsInUse returns how many sockets there are in the machine, or in the container of the
+// server, 0 if the system does not tell.
+func SocketsInUse() (number int) {
+	text, err := os.ReadFile("/proc/net/sockstat")
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), "sockets: used %d", &number)
+	}
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// eachHeld calls do once for each file that processes, or processes that they have started, hold in
+// one of these ways, if the file matches.
+func eachHeld(processes []*Process, ways []string, matches func(*unix.Stat_t) bool, do func(*Process, *unix.Stat_t)) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return
 	}
 	names := make([]string, len(processes))
 	for i, p := range processes {
 		names[i] = p.mark
 	}
-	wanted, seen, held := marksOf(names...), map[uint64]bool{}, map[*Process]int64{}
+	type key struct{ device, number uint64 }
+	wanted, seen := marksOf(names...), map[key]bool{}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -32,31 +69,29 @@ func Held(dir string, processes []*Process) map[*Process]int64 {
 		if i < 0 {
 			continue
 		}
-		for _, file := range removedFiles(pid) {
-			if file.Dev == of.Dev && !seen[file.Ino] {
-				seen[file.Ino] = true
-				held[processes[i]] += file.Blocks * 512
+		heldBy(pid, ways, func(file *unix.Stat_t) {
+			if of := (key{file.Dev, file.Ino}); matches(file) && !seen[of] {
+				seen[of] = true
+				do(processes[i], file)
 			}
-		}
+		})
 	}
-	return held
 }
 
-// removedFiles returns the files without a name that a process holds. Only root finds files that
-// are mapped and not open. A file that disappears meanwhile holds nothing.
-func removedFiles(pid int) (files []unix.Stat_t) {
-	for _, kind := range []string{"fd", "map_files"} {
-		dir := fmt.Sprintf("/proc/%d/%s", pid, kind)
+// heldBy calls do for each file that a process holds, each time that it holds it. Only root finds
+// files that are mapped and not open. A file that disappears meanwhile holds nothing.
+func heldBy(pid int, ways []string, do func(*unix.Stat_t)) {
+	for _, way := range ways {
+		dir := fmt.Sprintf("/proc/%d/%s", pid, way)
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			continue
 		}
 		for _, entry := range entries {
 			var file unix.Stat_t
-			if unix.Stat(filepath.Join(dir, entry.Name()), &file) == nil && file.Mode&unix.S_IFMT == unix.S_IFREG && file.Nlink == 0 {
-				files = append(files, file)
+			if unix.Stat(filepath.Join(dir, entry.Name()), &file) == nil {
+				do(&file)
 			}
 		}
 	}
-	return files
 }

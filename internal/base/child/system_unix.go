@@ -93,6 +93,12 @@ func endMarked(...string) error { return nil }
 // Held returns nothing: processes without a mark that stays cannot be found.
 func Held(string, []*Process) map[*Process]int64 { return nil }
 
+// Sockets returns nothing, for the same reason.
+func Sockets([]*Process) map[*Process]int { return nil }
+
+// SocketsInUse returns 0: this system does not tell.
+func SocketsInUse() int { return 0 }
+
 // CanLimit returns nil if Limits are kept, and otherwise why they are not.
 func CanLimit() error { return errors.New("only Linux has control groups") }
 

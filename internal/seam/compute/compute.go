@@ -303,6 +303,8 @@ const (
 	// ReasonOutOfDisk: the agent was ended, or not started, because its files took more disk
 	// than they may.
 	ReasonOutOfDisk = "OUT_OF_DISK"
+	// ReasonOutOfSockets: the agent was ended because it held more sockets than it may.
+	ReasonOutOfSockets = "OUT_OF_SOCKETS"
 	// ReasonNoContainerEngine: this machine has nothing that can run a container image.
 	ReasonNoContainerEngine = "NO_CONTAINER_ENGINE"
 	// ReasonNoCapacity: there was no room to run the agent on.

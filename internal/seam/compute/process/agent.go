@@ -31,8 +31,8 @@ type agent struct {
 	dirs  []string
 	user  int
 	leave func() error
-	// overDisk says that the agent was ended because its files took too much disk.
-	overDisk atomic.Bool
+	// excess is why the server ended the agent, nil if it did not, or on request.
+	excess atomic.Pointer[excess]
 }
 
 // release is a release whose processes can be started.
@@ -191,8 +191,8 @@ func (a *agent) Ended(before bool) *compute.Status {
 	if before {
 		when = " before it answered GET /ping"
 	}
-	if a.overDisk.Load() {
-		return a.Failure(compute.ReasonOutOfDisk, fmt.Sprintf("the agent was ended%s because its files took more than the disk that they may: %d MB, and %d MB of shared memory", when, a.machine.cfg.DiskMB, mostShared>>20))
+	if over := a.excess.Load(); over != nil {
+		return a.Failure(over.reason, fmt.Sprintf("the agent was ended%s because %s", when, over.what))
 	}
 	if exit.OutOfMemory {
 		return a.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, a.limits.MemoryMB))

@@ -50,6 +50,8 @@ func TestMain(m *testing.M) {
 		hog()
 	case "filler":
 		fill()
+	case "hoarder":
+		hoard()
 	case "mute":
 		speakNoHTTP()
 	case "stranger":
@@ -115,6 +117,24 @@ func fill() {
 				continue
 			}
 			panicOn(file.Close())
+		}
+		<-time.After(time.Hour)
+	})
+	panicOn(http.ListenAndServe(listenAddress(), mux))
+}
+
+// hoard is an agent that takes 200 ports when it is invoked, and keeps them until it is stopped.
+func hoard() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /invocations", func(http.ResponseWriter, *http.Request) {
+		for range 100 {
+			stream, err := net.Listen("tcp", "127.0.0.1:0")
+			panicOn(err)
+			defer stream.Close()
+			packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+			panicOn(err)
+			defer packets.Close()
 		}
 		<-time.After(time.Hour)
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
-	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -22,10 +21,6 @@ const (
 	freePause = time.Second
 	// freeStep is how many bytes of free space must have gone before files are looked at.
 	freeStep = 64 << 20
-	// looksPart is the part of the time, 1 in so many, that looks may take.
-	looksPart = 20
-	// longestPause bounds the time after a look that took long.
-	longestPause = 5 * time.Minute
 	// mostShared is how many bytes the files of a workspace's user may take in the memory that
 	// all programs of the machine share.
 	mostShared = 256 << 20
@@ -120,11 +115,18 @@ func (w *diskWatch) agents() map[string][]*agent {
 	return all
 }
 
-// watchDisk ends agents whose files take more disk than they may, until ctx ends.
-func (m *machine) watchDisk(ctx context.Context) {
+// watch ends agents that take more disk or sockets than they may, until ctx ends.
+func (m *machine) watch(ctx context.Context) {
+	var files, sockets looks
 	places := []string{m.cfg.Dir, child.SharedMemory}
 	most, looked := map[string]int64{}, time.Now()
-	for pause := freePause; m.disk.await(ctx) && clock.Sleep(ctx, pause); {
+	for m.disk.await(ctx) && clock.Sleep(ctx, freePause) {
+		if child.SocketsInUse() > m.cfg.Sockets {
+			sockets.look(m.cfg.Log, "look at the sockets of agents", m.lookAtSockets)
+		}
+		if !files.due() {
+			continue
+		}
 		gone := time.Since(looked) >= m.cfg.LookPause
 		for _, place := range places {
 			usage, err := m.look(place)
@@ -134,18 +136,11 @@ func (m *machine) watchDisk(ctx context.Context) {
 			most[place] = max(most[place], usage.Free)
 			gone = gone || most[place]-usage.Free >= m.cfg.step()
 		}
-		if pause = freePause; !gone {
-			continue
+		if gone {
+			clear(most)
+			looked = time.Now()
+			files.look(m.cfg.Log, "look at the disk of agents", m.lookAtDisk)
 		}
-		clear(most)
-		looked = time.Now()
-		if err := guard.Run(m.cfg.Log, "look at the disk of agents", func() error {
-			m.lookAtDisk()
-			return nil
-		}); err != nil {
-			m.cfg.Log.Error("the disk of agents was not looked at", "error", err)
-		}
-		pause = min(max(freePause, looksPart*time.Since(looked)), longestPause)
 	}
 }
 
@@ -159,13 +154,7 @@ func (c Config) mostDisk() int64 { return int64(c.DiskMB) << 20 }
 // lookAtDisk ends the agents of the releases whose files take too much disk.
 func (m *machine) lookAtDisk() {
 	running := m.disk.agents()
-	var processes []*child.Process
-	for _, agents := range running {
-		for _, a := range agents {
-			processes = append(processes, a.process)
-		}
-	}
-	held := child.Held(m.cfg.Dir, processes)
+	held := child.Held(m.cfg.Dir, processesOf(running))
 	for _, agents := range running {
 		first, removed := agents[0], int64(0)
 		for _, a := range agents {
@@ -174,12 +163,10 @@ func (m *machine) lookAtDisk() {
 		if !m.overDisk(first.dirs, removed) && (first.user == 0 || child.SharedBy(first.user) <= mostShared) {
 			continue
 		}
-		for _, a := range agents {
-			a.overDisk.Store(true)
-			if err := a.process.Kill(); err != nil {
-				m.cfg.Log.Error("end agent whose files take too much disk", "revision", a.revision, "error", err)
-			}
-		}
+		m.endAll(agents, excess{
+			compute.ReasonOutOfDisk,
+			fmt.Sprintf("its files took more than the disk that they may: %d MB, and %d MB of shared memory", m.cfg.DiskMB, mostShared>>20),
+		})
 	}
 }
 

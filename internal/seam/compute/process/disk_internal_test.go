@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,12 @@ func TestTheDiskIsLookedAtWhileAgentsRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		m := &machine{cfg: Config{Dir: t.TempDir(), DiskMB: 1, LookPause: time.Hour}, disk: newDiskWatch(), look: func(string) (disk.Usage, error) {
+		m := &machine{cfg: Config{Dir: t.TempDir(), DiskMB: 1, LookPause: time.Hour, Sockets: math.MaxInt}, disk: newDiskWatch(), look: func(string) (disk.Usage, error) {
 			looks++
 			return disk.Usage{}, nil
 		}}
 		ctx, stop := context.WithCancel(t.Context())
-		go m.watchDisk(ctx)
+		go m.watch(ctx)
 		a := &agent{}
 		for range 2 {
 			time.Sleep(10 * time.Minute)

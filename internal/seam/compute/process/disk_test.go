@@ -36,6 +36,29 @@ func TestAttackAnAgentThatHidesItsFiles(t *testing.T) {
 	}
 }
 
+// TestAttackAnAgentThatTakesPorts takes many of them, and the agent of another release goes on.
+func TestAttackAnAgentThatTakesPorts(t *testing.T) {
+	t.Parallel()
+	if !child.Confines() {
+		return // only Linux finds these sockets
+	}
+	m := newMachine(t, func(c *process.Config) { c.Sockets = 150 })
+	modest := computetest.NewRelease(computetest.Serve)
+	m.apply(t, modest)
+	r := computetest.NewRelease("hoarder")
+	m.apply(t, r)
+	endpoint, done := m.acquire(t, r)
+	defer done()
+	if _, err := computetest.Ask(patience(t), endpoint, "take"); err == nil {
+		t.Error("the agent has taken as many ports as it wanted")
+	}
+	why := endpoint.Witness.WhyEnded(patience(t))
+	if !strings.Contains(why, "it held too many sockets: the agents of a workspace may hold 150 together") {
+		t.Errorf("it has ended because: %q", why)
+	}
+	m.want(t, modest, compute.Healthy, "")
+}
+
 // TestAttackAnAgentThatWritesUntilItIsStopped checks that such an agent is ended with the reason.
 // It is started again without its home and its temporary files. If it has filled the
 // directory of its build, it is not started again.

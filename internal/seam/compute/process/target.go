@@ -49,6 +49,9 @@ type Config struct {
 	// LookPause is the longest time without a look at these files; default a minute. Files that
 	// are removed elsewhere on the disk hide files that an agent writes.
 	LookPause time.Duration
+	// Sockets is how many sockets the agents of a workspace may hold; default 8192. Where
+	// workspaces have no users of their own, this is for the agents of a release.
+	Sockets int
 	replica.Limits
 	// Alarm and Try may be nil.
 	Alarm compute.Alarm
@@ -86,7 +89,7 @@ func New(cfg Config) (*Target, error) {
 		return nil, fmt.Errorf("open process target: %w", err)
 	}
 	cfg.Dir, cfg.Limits, cfg.DiskMB = dir, cfg.OrDefaults(), cmp.Or(cfg.DiskMB, 20480)
-	cfg.LookPause = cmp.Or(cfg.LookPause, time.Minute)
+	cfg.LookPause, cfg.Sockets = cmp.Or(cfg.LookPause, time.Minute), cmp.Or(cfg.Sockets, 8192)
 	if cfg.Private != "" {
 		if cfg.Private, err = filepath.Abs(cfg.Private); err != nil {
 			return nil, fmt.Errorf("open process target: %w", err)
@@ -104,7 +107,7 @@ func New(cfg Config) (*Target, error) {
 	m := &machine{cfg: cfg, children: children, sockets: sockets, disk: newDiskWatch(), look: disk.Statfs}
 	watching, stop := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	watch.Go(guard.Func(cfg.Log, "watch the disk of agents", func() { m.watchDisk(watching) }))
+	watch.Go(guard.Func(cfg.Log, "watch what agents take", func() { m.watch(watching) }))
 	release := func() error {
 		stop()
 		watch.Wait()
