@@ -81,8 +81,8 @@ func (c Content) next(after time.Time) (time.Time, error) {
 
 // nextIn returns the first time of a schedule after a moment, zero if there is no such time in the
 // next years. A time that the clocks of the zone skip is skipped, and a time that they show twice
-// counts twice. The schedule reads clocks that never change, as its own way to pass such a change
-// loses a day or finds a wrong one: the clocks of the zone until they change, and then the next ones.
+// counts twice. The schedule reads clocks that never change: those of the zone until they change,
+// and then the next ones. Its own way to pass such a change loses a day or finds a wrong one.
 func nextIn(schedule cron.Schedule, zone *time.Location, after time.Time) time.Time {
 	const years = 10 // the schedule looks five years ahead
 	from, last := after.Add(time.Nanosecond), after.AddDate(years, 0, 0)
