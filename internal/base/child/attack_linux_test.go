@@ -235,7 +235,7 @@ func callSystem() {
 	} {
 		if made, _, errno := unix.Syscall(c.call, 0, c.first, c.second); errno != unix.ENOSYS {
 			fmt.Println(carriedOut+"call", c.call, errno)
-			unix.Syscall(c.control, made, 0, 0) //nolint:errcheck // it removes the object
+			unix.Syscall(c.control, made, 0, 0) // it removes the object
 		}
 	}
 	name, err := unix.BytePtrFromString(fmt.Sprintf("slipway-%d", os.Getpid()))
@@ -244,7 +244,7 @@ func callSystem() {
 	}
 	if _, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR, 0o600, 0, 0, 0); errno != unix.ENOSYS {
 		fmt.Println(carriedOut+"mq_open", errno)
-		unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0) //nolint:errcheck // it may not exist
+		unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0) // it may not exist
 	}
 }
 
