@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -118,11 +117,8 @@ func (s server) AuthSetup(ctx context.Context, request AuthSetupRequestObject) (
 // the callback is refused.
 func (s server) finish(ctx context.Context, back authservice.Callback) (page, error) {
 	outcome, err := s.AuthService.Complete(ctx, back)
-	if f, refused := errors.AsType[*fault.Error](err); refused {
-		return refusedPage(web.Status(f), f.Message), nil
-	}
 	if err != nil {
-		return page{}, err
+		return refusedPage(err)
 	}
 	return outcomePage(outcome), nil
 }

@@ -4,12 +4,14 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"errors"
 	"html"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
@@ -45,8 +47,20 @@ func outcomePage(o authservice.Outcome) page {
 	return p
 }
 
-func refusedPage(status int, message string) page {
-	return page{Title: notConnected, Text: message, status: status}
+// refusedPage shows a fault to the user in front of the browser.
+func refusedPage(err error) (page, error) {
+	if f, known := errors.AsType[*fault.Error](err); known {
+		return page{Title: notConnected, Text: f.Message, status: web.Status(f)}, nil
+	}
+	return page{}, err
+}
+
+// checkSender refuses a confirmation that another page than this server's has sent.
+func checkSender(secFetchSite *string) error {
+	if from := value(secFetchSite); from != "" && from != "same-origin" {
+		return fault.New(fault.Forbidden, "This has to be confirmed on the page of this server.")
+	}
+	return nil
 }
 
 var (

@@ -2,13 +2,10 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
-	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/integration"
 )
 
@@ -40,11 +37,11 @@ func (s server) AskAboutInstallation(ctx context.Context, request AskAboutInstal
 		err = integration.Callback{State: value(p.State), Code: value(p.Code), InstallationID: value(p.InstallationID)}.Check()
 	}
 	if err != nil {
-		return installationRefused(err)
+		return refusedPage(err)
 	}
 	w, err := s.Workspaces.Get(ctx, workspaceID)
 	if err != nil {
-		return installationRefused(err)
+		return refusedPage(err)
 	}
 	return page{
 		Title: "Connect GitHub?",
@@ -57,27 +54,19 @@ func (s server) AskAboutInstallation(ctx context.Context, request AskAboutInstal
 // ConfirmInstallation connects an installation with the workspace that its link was made for.
 func (s server) ConfirmInstallation(ctx context.Context, request ConfirmInstallationRequestObject) (ConfirmInstallationResponseObject, error) {
 	p := request.Params
-	if from := value(p.SecFetchSite); from != "" && from != "same-origin" {
-		return installationRefused(fault.New(fault.Forbidden, "This has to be confirmed on the page of this server."))
+	if err := checkSender(p.SecFetchSite); err != nil {
+		return refusedPage(err)
 	}
 	i, err := s.Integrations.CompleteInstall(ctx, integration.Callback{
 		State: value(p.State), Code: value(p.Code), InstallationID: value(p.InstallationID),
 	})
 	if err != nil {
-		return installationRefused(err)
+		return refusedPage(err)
 	}
 	return page{
 		Title: "Connected", Text: "The repositories of " + i.Name + " can be deployed now. You can close this window.",
 		Detail: "integration_id " + i.Integration, status: http.StatusOK,
 	}, nil
-}
-
-// installationRefused shows a fault to the user in front of the browser.
-func installationRefused(err error) (page, error) {
-	if f, known := errors.AsType[*fault.Error](err); known {
-		return refusedPage(web.Status(f), f.Message), nil
-	}
-	return page{}, err
 }
 
 // VisitAskAboutInstallationResponse implements AskAboutInstallationResponseObject.
