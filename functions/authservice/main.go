@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // waitLimit is how long a request waits for a user's consent: API Gateway abandons an answer
@@ -27,7 +29,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := s.Mux()
 	err = controlplane.Register(mux, controlplane.Config{
 		AuthService: s.AuthService(), WaitLimit: waitLimit, Answers: s.Answers(),
-		Tenancy:       controlplane.Tenancy{Audit: s.Audit()},
+		Tenancy:       controlplane.Tenancy{Workspaces: workspace.NewStore(s.Table(), clock.System), Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
 	return lambdahost.Buffered(mux, log), err

@@ -2282,8 +2282,19 @@ type AuthSetupParams struct {
 	State            *string `form:"state,omitempty" json:"state,omitempty"`
 	Error            *string `form:"error,omitempty" json:"error,omitempty"`
 	ErrorDescription *string `form:"error_description,omitempty" json:"error_description,omitempty"`
+	Iss              *string `form:"iss,omitempty" json:"iss,omitempty"`
 	SetupAction      *string `form:"setup_action,omitempty" json:"setup_action,omitempty"`
 	InstallationID   *int    `form:"installation_id,omitempty" json:"installation_id,omitempty"`
+}
+
+// ConfirmAuthParams defines parameters for ConfirmAuth.
+type ConfirmAuthParams struct {
+	Code  *string `form:"code,omitempty" json:"code,omitempty"`
+	State *string `form:"state,omitempty" json:"state,omitempty"`
+	Iss   *string `form:"iss,omitempty" json:"iss,omitempty"`
+
+	// SecFetchSite Browsers state here which page has sent the request.
+	SecFetchSite *string `json:"Sec-Fetch-Site,omitempty"`
 }
 
 // ListTokenEventsParams defines parameters for ListTokenEvents.
@@ -2851,6 +2862,9 @@ type ServerInterface interface {
 	// AuthSetup Receive the browser of a user who has installed an app or changed its installation.
 	// (GET /v2/auth/setup/{provider_id})
 	AuthSetup(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AuthSetupParams)
+	// ConfirmAuth Connect the account of a user who agrees.
+	// (POST /v2/auth/setup/{provider_id})
+	ConfirmAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID, params ConfirmAuthParams)
 	// ListTokenEvents List the events of a user's tokens, newest first.
 	// (GET /v2/auth/token-events)
 	ListTokenEvents(w http.ResponseWriter, r *http.Request, params ListTokenEventsParams)
@@ -3968,6 +3982,19 @@ func (siw *ServerInterfaceWrapper) AuthSetup(w http.ResponseWriter, r *http.Requ
 		return
 	}
 
+	// ------------- Optional query parameter "iss" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "iss", r.URL.Query(), &params.Iss, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "iss"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "iss", Err: err})
+		}
+		return
+	}
+
 	// ------------- Optional query parameter "setup_action" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "setup_action", r.URL.Query(), &params.SetupAction, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -3996,6 +4023,95 @@ func (siw *ServerInterfaceWrapper) AuthSetup(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.AuthSetup(w, r, providerID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ConfirmAuth operation middleware
+func (siw *ServerInterfaceWrapper) ConfirmAuth(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider_id" -------------
+	var providerID ProviderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ConfirmAuthParams
+
+	// ------------- Optional query parameter "code" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "code", r.URL.Query(), &params.Code, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "code"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "code", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "iss" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "iss", r.URL.Query(), &params.Iss, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "iss"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "iss", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Sec-Fetch-Site" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Sec-Fetch-Site")]; found {
+		var SecFetchSite string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Sec-Fetch-Site", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Sec-Fetch-Site", valueList[0], &SecFetchSite, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Sec-Fetch-Site", Err: err})
+			return
+		}
+
+		params.SecFetchSite = &SecFetchSite
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ConfirmAuth(w, r, providerID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -7680,6 +7796,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/auth/providers/{provider_id}", wrapper.PatchAuthProvider)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/providers/mcp-discover", wrapper.DiscoverAuthProvider)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/setup/{provider_id}", wrapper.AuthSetup)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/setup/{provider_id}", wrapper.ConfirmAuth)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/token-events", wrapper.ListTokenEvents)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/auth/tokens", wrapper.DeleteAuthTokens)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/tokens", wrapper.ListAuthTokens)
@@ -8326,6 +8443,35 @@ type AuthSetup200TextHTMLResponse struct {
 }
 
 func (response AuthSetup200TextHTMLResponse) VisitAuthSetupResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/html")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type ConfirmAuthRequestObject struct {
+	ProviderID ProviderID `json:"provider_id"`
+	Params     ConfirmAuthParams
+}
+
+type ConfirmAuthResponseObject interface {
+	VisitConfirmAuthResponse(w http.ResponseWriter) error
+}
+
+type ConfirmAuth200TextHTMLResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ConfirmAuth200TextHTMLResponse) VisitConfirmAuthResponse(w http.ResponseWriter) error {
 
 	w.Header().Set("Content-Type", "text/html")
 	if response.ContentLength != 0 {
@@ -10512,6 +10658,9 @@ type StrictServerInterface interface {
 	// AuthSetup Receive the browser of a user who has installed an app or changed its installation.
 	// (GET /v2/auth/setup/{provider_id})
 	AuthSetup(ctx context.Context, request AuthSetupRequestObject) (AuthSetupResponseObject, error)
+	// ConfirmAuth Connect the account of a user who agrees.
+	// (POST /v2/auth/setup/{provider_id})
+	ConfirmAuth(ctx context.Context, request ConfirmAuthRequestObject) (ConfirmAuthResponseObject, error)
 	// ListTokenEvents List the events of a user's tokens, newest first.
 	// (GET /v2/auth/token-events)
 	ListTokenEvents(ctx context.Context, request ListTokenEventsRequestObject) (ListTokenEventsResponseObject, error)
@@ -11517,6 +11666,33 @@ func (sh *strictHandler) AuthSetup(w http.ResponseWriter, r *http.Request, provi
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(AuthSetupResponseObject); ok {
 		if err := validResponse.VisitAuthSetupResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ConfirmAuth operation middleware
+func (sh *strictHandler) ConfirmAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID, params ConfirmAuthParams) {
+	var request ConfirmAuthRequestObject
+
+	request.ProviderID = providerID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ConfirmAuth(ctx, request.(ConfirmAuthRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ConfirmAuth")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ConfirmAuthResponseObject); ok {
+		if err := validResponse.VisitConfirmAuthResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

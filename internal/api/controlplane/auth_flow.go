@@ -2,7 +2,9 @@ package controlplane
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
@@ -79,11 +81,10 @@ func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObjec
 // AuthCallback takes the parameters that a provider sends through the user's browser.
 func (s server) AuthCallback(ctx context.Context, request AuthCallbackRequestObject) (AuthCallbackResponseObject, error) {
 	p := request.Params
-	shown, err := s.finish(ctx, authservice.Callback{
+	return s.arrive(ctx, authservice.Callback{
 		ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code),
 		Error: value(p.Error), ErrorDescription: value(p.ErrorDescription), Issuer: value(p.Iss),
 	})
-	return shown, err
 }
 
 // looked answers a HEAD of an address that a user is sent back to. Link scanners and proxies
@@ -107,10 +108,49 @@ func (s server) AuthSetup(ctx context.Context, request AuthSetupRequestObject) (
 	if value(p.SetupAction) == updated || p.State == nil && p.Error == nil {
 		return installedPage, nil
 	}
-	shown, err := s.finish(ctx, authservice.Callback{
-		ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code), Error: value(p.Error), ErrorDescription: value(p.ErrorDescription),
+	return s.arrive(ctx, authservice.Callback{
+		ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code),
+		Error: value(p.Error), ErrorDescription: value(p.ErrorDescription), Issuer: value(p.Iss),
 	})
-	return shown, err
+}
+
+// arrive takes a browser that comes back from a provider. A refusal ends the request. A code
+// connects nothing yet: the page names the user that would get the account and asks, because the
+// link may have come from an attacker who wants other people's accounts.
+func (s server) arrive(ctx context.Context, back authservice.Callback) (page, error) {
+	if back.Error != "" || back.Code == "" {
+		return s.finish(ctx, back)
+	}
+	owner, provider, err := s.AuthService.Asked(ctx, back)
+	if err != nil {
+		return refusedPage(err)
+	}
+	w, err := s.Workspaces.Get(ctx, owner.Workspace)
+	if err != nil {
+		return refusedPage(err)
+	}
+	query := url.Values{"state": {back.State}, "code": {back.Code}}
+	if back.Issuer != "" {
+		query.Set("iss", back.Issuer)
+	}
+	return page{
+		Title: "Connect your account?",
+		Text: fmt.Sprintf("Agents that act for the user “%s” of the workspace “%s” will be able to use your account at “%s”. "+
+			"Go on only if you are this user and have asked for this yourself.", owner.User, w.Name, provider.Name),
+		Detail: fmt.Sprintf("Workspace %s, user %s, provider %s", w.ID, owner.User, provider.ProviderID),
+		Button: "Connect",
+		// The address is relative, because the browser may know the server under a path of its own.
+		Action: "../setup/" + url.PathEscape(provider.ProviderID) + "?" + query.Encode(), status: http.StatusOK,
+	}, nil
+}
+
+// ConfirmAuth exchanges the code of a user who has agreed.
+func (s server) ConfirmAuth(ctx context.Context, request ConfirmAuthRequestObject) (ConfirmAuthResponseObject, error) {
+	p := request.Params
+	if err := checkSender(p.SecFetchSite); err != nil {
+		return refusedPage(err)
+	}
+	return s.finish(ctx, authservice.Callback{ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code), Issuer: value(p.Iss)})
 }
 
 // finish takes a callback of a browser. The user in front of the browser gets a page, also when

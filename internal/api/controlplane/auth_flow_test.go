@@ -2,12 +2,13 @@ package controlplane_test
 
 import (
 	"context"
-	"io"
+	"html"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,24 +26,37 @@ type opened struct {
 	status int
 	header http.Header
 	text   string
+	at     *url.URL
+}
+
+// action is the address in a page to which the button leads. The page has to escape it.
+var action = regexp.MustCompile(`<form method="post" action="((?:[^"&<>]|&amp;)*)">`)
+
+// leads returns the path and the query to which the page's button leads.
+func (p opened) leads(t *testing.T) string {
+	t.Helper()
+	found := action.FindStringSubmatch(p.text)
+	if found == nil {
+		t.Fatalf("the button leads nowhere:\n%s", p.text)
+	}
+	to, err := p.at.Parse(html.UnescapeString(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to.RequestURI()
 }
 
 func (f *authFixture) open(t *testing.T, path string) opened {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.URL+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := f.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return opened{answer.StatusCode, answer.Header, string(text)}
+	return f.browse(t, "GET", path, "")
+}
+
+// agree opens the address of a callback, and presses the button of the page that asks there.
+func (f *authFixture) agree(t *testing.T, path string) opened {
+	t.Helper()
+	asked := f.open(t, path)
+	wantHubPage(t, asked, http.StatusOK, true, "Connect your account?")
+	return f.browse(t, "POST", asked.leads(t), "same-origin")
 }
 
 // wantPage checks a page and its instructions for browsers.
@@ -107,9 +121,11 @@ func TestAUserConsents(t *testing.T) {
 	waited := make(chan response, 1)
 	go func() { waited <- f.call(t, "GET", "/api-host"+wait+"?timeout=60", nil) }()
 	back := f.oauth.Consent(t, asked.id("url"))
-	page := f.open(t, "/v2/auth/callback/calendar?"+back.Encode())
+	asks := f.open(t, "/v2/auth/callback/calendar?"+back.Encode())
+	wantHubPage(t, asks, http.StatusOK, true, "Connect your account?", "user “ada”", "workspace “", f.own.workspace, "“Calendar”")
+	page := f.browse(t, "POST", asks.leads(t), "same-origin")
 	wantPage(t, page, http.StatusOK, "Connected")
-	texts = append(texts, page.text)
+	texts = append(texts, action.ReplaceAllString(asks.text, ""), page.text)
 	done := <-waited
 	token := done.id("token")
 	if done.member("status") != "completed" || done.member("user_id") != "ada" || !f.oauth.Accepts(token) {
@@ -156,7 +172,78 @@ func TestALookAtACallbackUsesNothing(t *testing.T) {
 		if wait := f.call(t, "GET", "/v2/auth/wait/"+asked.id("auth_id")+"?timeout=0", nil); wait.member("status") != "pending" {
 			t.Errorf("got %s", wait.text)
 		}
-		wantPage(t, f.open(t, back), http.StatusOK, "Connected")
+		wantPage(t, f.agree(t, back), http.StatusOK, "Connected")
+	}
+}
+
+// TestTheUserAgreesOnThePageOfThisServer opens another person's link, and has other pages send what
+// the button sends.
+func TestTheUserAgreesOnThePageOfThisServer(t *testing.T) {
+	t.Parallel()
+	rule(t, authAgreed)
+	f := setUpAuth(t)
+	wantStatus(t, f.call(t, "POST", "/v2/auth/providers", f.newProvider("calendar")), http.StatusOK)
+	asked := f.ask(t, object{"provider": "calendar", "scopes": []any{"read"}, "user_id": "<i>mallory"})
+	back := f.oauth.Consent(t, asked.id("url")).Encode()
+	for _, path := range []string{"/v2/auth/callback/calendar?", "/api-host/v2/auth/callback/calendar?", "/v2/auth/setup/calendar?"} {
+		for range 2 { // a GET does not use up the state
+			wantHubPage(t, f.open(t, path+back), http.StatusOK, true, "user “&lt;i&gt;mallory”")
+		}
+	}
+	confirm := f.open(t, "/v2/auth/callback/calendar?"+back).leads(t)
+	for _, site := range []string{"cross-site", "same-site", "none"} {
+		wantPage(t, f.browse(t, "POST", confirm, site), http.StatusForbidden, "on the page of this server")
+	}
+	if wait := f.call(t, "GET", "/v2/auth/wait/"+asked.id("auth_id")+"?timeout=0", nil); wait.member("status") != "pending" {
+		t.Errorf("got %s", wait.text)
+	}
+	wantPage(t, f.browse(t, "POST", confirm, "same-origin"), http.StatusOK, "Connected")
+	wantPage(t, f.browse(t, "POST", confirm, "same-origin"), http.StatusBadRequest, "Not connected", "used before")
+	wantPage(t, f.open(t, "/v2/auth/callback/calendar?"+back), http.StatusBadRequest, "Not connected", "used before")
+}
+
+// TestTheQuestionSendsOnWhatCame has an answer of a provider hold markup.
+func TestTheQuestionSendsOnWhatCame(t *testing.T) {
+	t.Parallel()
+	f := setUpAuth(t)
+	wantStatus(t, f.call(t, "POST", "/v2/auth/providers", f.newProvider("calendar")), http.StatusOK)
+	asked := f.ask(t, object{"provider": "calendar", "scopes": []any{"read"}, "user_id": "ada"})
+	back := f.oauth.Consent(t, asked.id("url"))
+	sent := url.Values{"state": back["state"], "code": {`a+b c&d=e"><i>[button]`}, "iss": {`'"><i>`}}
+	for _, path := range []string{"/v2/auth/callback/calendar?", "/v2/auth/setup/calendar?"} {
+		asks := f.open(t, path+sent.Encode())
+		wantHubPage(t, asks, http.StatusOK, true)
+		if want := "/v2/auth/setup/calendar?" + sent.Encode(); asks.leads(t) != want || strings.Contains(asks.text, "<i>") {
+			t.Errorf("the button leads to %s, want %s:\n%s", asks.leads(t), want, asks.text)
+		}
+	}
+}
+
+// TestTheIssuerOutlivesTheQuestion has a provider that names its issuer.
+func TestTheIssuerOutlivesTheQuestion(t *testing.T) {
+	t.Parallel()
+	f := setUpAuth(t)
+	f.createNamesIssuer(t)
+	for issuer, want := range map[string]string{f.oauth.URL: "Connected", "https://evil.test": "invalid_issuer", "": "invalid_issuer"} {
+		asked := f.ask(t, object{"provider": "calendar", "scopes": []any{"read"}, "user_id": "ada of " + issuer})
+		back := f.oauth.Consent(t, asked.id("url"))
+		if back.Set("iss", issuer); issuer == "" {
+			back.Del("iss")
+		}
+		wantPage(t, f.agree(t, "/v2/auth/callback/calendar?"+back.Encode()), http.StatusOK, want)
+	}
+}
+
+// createNamesIssuer creates the provider calendar, which says that its answers name their issuer.
+func (f *authFixture) createNamesIssuer(t *testing.T) {
+	t.Helper()
+	spec := authservice.ProviderSpec{
+		Name: "Calendar", ClientID: oauthtest.ClientID, AuthURL: f.oauth.URL + "/authorize", TokenURL: f.oauth.URL + "/token",
+		Issuer: f.oauth.URL, NamesIssuer: true, UsesPKCE: true,
+	}
+	provider := authservice.NewProvider{Workspace: f.own.workspace, ProviderID: "calendar", ProviderSpec: spec, ClientSecret: new(oauthtest.ClientSecret)}
+	if _, err := f.service.CreateProvider(t.Context(), provider); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -214,13 +301,7 @@ func TestARefusalIsSaid(t *testing.T) {
 func TestAClientHandsInAllThatAProviderSends(t *testing.T) {
 	t.Parallel()
 	f := setUpAuth(t)
-	spec := authservice.ProviderSpec{
-		Name: "Calendar", ClientID: oauthtest.ClientID, AuthURL: f.oauth.URL + "/authorize", TokenURL: f.oauth.URL + "/token",
-		Issuer: f.oauth.URL, NamesIssuer: true, UsesPKCE: true,
-	}
-	if _, err := f.service.CreateProvider(t.Context(), authservice.NewProvider{Workspace: f.own.workspace, ProviderID: "calendar", ProviderSpec: spec, ClientSecret: new(oauthtest.ClientSecret)}); err != nil {
-		t.Fatal(err)
-	}
+	f.createNamesIssuer(t)
 	for name, c := range map[string]struct {
 		sent object
 		want any
@@ -262,7 +343,7 @@ func TestASetupPage(t *testing.T) {
 	asked := f.ask(t, object{"provider": "calendar", "scopes": []any{}, "user_id": "ada"})
 	back := f.oauth.Consent(t, asked.id("url"))
 	back.Set("setup_action", "install")
-	wantPage(t, f.open(t, "/api-host/v2/auth/setup/calendar?"+back.Encode()), http.StatusOK, "Connected")
+	wantPage(t, f.agree(t, "/api-host/v2/auth/setup/calendar?"+back.Encode()), http.StatusOK, "Connected")
 }
 
 // TestAWaitIsBounded waits longer than the server allows.

@@ -78,7 +78,7 @@ func (f *authFixture) stage(t *testing.T) *stage {
 	wantStatus(t, asked, http.StatusOK)
 	s.auth = asked.id("auth_id")
 	back := f.oauth.Consent(t, asked.id("url"))
-	if page := f.open(t, "/v2/auth/callback/calendar?"+back.Encode()); page.status != http.StatusOK {
+	if page := f.agree(t, "/v2/auth/callback/calendar?"+back.Encode()); page.status != http.StatusOK {
 		t.Fatalf("the callback answered %+v", page)
 	}
 	list := f.call(t, "GET", "/v2/auth/tokens?user_id=ada", nil)
@@ -151,6 +151,7 @@ var authOperations = map[string]authOperation{
 	"GET /v2/auth/wait/{auth_id}":                {path: "/v2/auth/wait/{auth_id}?timeout=0", body: without, status: http.StatusOK, shape: waitShape, verb: workspace.Create},
 	"GET /v2/auth/callback/{provider_id}":        {public: true, body: without, status: http.StatusBadRequest},
 	"GET /v2/auth/setup/{provider_id}":           {public: true, body: without, status: http.StatusOK},
+	"POST /v2/auth/setup/{provider_id}":          {public: true, body: without, status: http.StatusBadRequest},
 	"POST /v2/auth/callback/{provider_id}":       {body: finishing, status: http.StatusOK, shape: finishShape},
 	"GET /v2/auth/tokens":                        {path: "/v2/auth/tokens?user_id=ada", body: without, status: http.StatusOK, shape: listOf(tokenShape)},
 	"DELETE /v2/auth/tokens":                     {path: "/v2/auth/tokens?user_id=ada&provider_id=calendar", body: without, status: http.StatusOK, shape: deletedTokensShape},

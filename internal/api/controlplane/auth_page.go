@@ -16,15 +16,15 @@ import (
 )
 
 // page is what a user sees in the browser at the end of an authorization. It describes the
-// outcome. It contains no part of the address that it came to, because that address has a code
-// and a state in it.
+// outcome, or asks. Apart from Action, it contains no part of the address that it came to, because
+// that address has a code and a state in it.
 type page struct {
 	Title, Text string
 	// Detail is the message of the provider.
 	Detail string
-	// Button, if it is set, sends the page's address back by POST.
-	Button string
-	status int
+	// Button, if it is set, sends a POST to Action, or to the page's own address if Action is "".
+	Button, Action string
+	status         int
 }
 
 const notConnected = "Not connected"
@@ -87,6 +87,9 @@ func (p page) VisitAuthCallbackResponse(w http.ResponseWriter) error { return p.
 // VisitAuthSetupResponse implements AuthSetupResponseObject.
 func (p page) VisitAuthSetupResponse(w http.ResponseWriter) error { return p.write(w) }
 
+// VisitConfirmAuthResponse implements ConfirmAuthResponseObject.
+func (p page) VisitConfirmAuthResponse(w http.ResponseWriter) error { return p.write(w) }
+
 func (p page) write(w http.ResponseWriter) error {
 	detail := ""
 	if p.Detail != "" {
@@ -94,7 +97,11 @@ func (p page) write(w http.ResponseWriter) error {
 	}
 	button, forms := "", "'none'"
 	if p.Button != "" {
-		button, forms = `<form method="post"><button>`+html.EscapeString(p.Button)+"</button></form>", "'self'"
+		action := ""
+		if p.Action != "" {
+			action = ` action="` + html.EscapeString(p.Action) + `"`
+		}
+		button, forms = `<form method="post"`+action+"><button>"+html.EscapeString(p.Button)+"</button></form>", "'self'"
 	}
 	text := strings.NewReplacer(
 		"[style]", pageStyle, "[title]", html.EscapeString(p.Title), "[text]", html.EscapeString(p.Text), "[detail]", detail, "[button]", button,

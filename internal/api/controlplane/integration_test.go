@@ -35,7 +35,7 @@ func (f *fixture) browse(t *testing.T, method, path, site string) opened {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return opened{answer.StatusCode, answer.Header, string(body)}
+	return opened{answer.StatusCode, answer.Header, string(body), request.URL}
 }
 
 // wantHubPage checks a page and its policy, which lets it send a form home if it asks
@@ -54,7 +54,7 @@ func wantHubPage(t *testing.T, p opened, status int, asks bool, words ...string)
 	if policy := p.header.Get("Content-Security-Policy"); !strings.Contains(policy, forms) || !strings.Contains(policy, "frame-ancestors 'none'") {
 		t.Errorf("the policy is %q", policy)
 	}
-	if strings.Contains(p.text, `<form method="post">`) != asks {
+	if strings.Contains(p.text, `<form method="post"`) != asks {
 		t.Errorf("the page asks: %t\n%s", !asks, p.text)
 	}
 }

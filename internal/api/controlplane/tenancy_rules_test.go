@@ -26,7 +26,8 @@ const (
 	authShape   = "Auth Service: requests of the wrong shape are a 422 that names the member."
 	authRules   = "Auth Service: a broken rule is a 400, a `provider_id` that is taken a 409, what is not there a 404."
 	authNull    = "Auth Service: members that are null or absent change nothing."
-	authFlow    = "Auth Service: authenticate, consent, callback and wait give the user's token; a state is good once; secrets, codes and states are in no answer, page or log."
+	authFlow    = "Auth Service: authenticate, consent, callback and wait give the user's token; a state is good once; secrets, codes and states are in no answer, page or log, except in the address to which the button of a page leads."
+	authAgreed  = "Auth Service: an account is connected only when its user agrees on a page of this server that names the workspace, the user and the provider."
 	authDenied  = "Auth Service: a refusal of the provider is told to the browser and to who waits, without markup of the provider's."
 	authSetup   = "Auth Service: GET …/setup/{provider_id} is a page, and with a state a callback."
 	authWait    = "Auth Service: GET …/wait/{auth_id} answers when there is a token, or when `timeout` or the server's limit is over."
@@ -40,7 +41,7 @@ const (
 // tenancyChapters are further chapters of rules.
 var tenancyChapters = []chapter{
 	{"Auth Service", []string{
-		authShapes, authRoles, authShape, authRules, authNull, authFlow, authDenied, authSetup, authWait, authKept, authOthers, authSlack, authVersion, authHead,
+		authShapes, authRoles, authShape, authRules, authNull, authFlow, authAgreed, authDenied, authSetup, authWait, authKept, authOthers, authSlack, authVersion, authHead,
 	}},
 	{"Workspaces, members, keys, audit log", []string{
 		tenancyShapes, tenancyRoles, lastAdmin, membersOnce, memberTag, trustByID, keyOnce, keyRepeated, keyLife, trustedJobs, memberTokens, rotatedIssuer, auditLog, auditFilters, auditRefusals,

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
+	tenancy "github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -33,8 +34,14 @@ func TestTheAuthServiceBehindAGateway(t *testing.T) {
 	var gateway lambdahost.Gateway
 	log := slog.New(slog.DiscardHandler)
 	mux := web.NewMux(log)
+	workspaces := tenancy.NewStore(tb, clock.System)
+	w, err := workspaces.Create(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := controlplane.Register(mux, controlplane.Config{
 		AuthService:   authservice.New(authservice.Config{Table: tb, Sealer: key, Now: clock.System, Log: log, Private: outbound.Everywhere}),
+		Tenancy:       controlplane.Tenancy{Workspaces: workspaces},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(""), BaseURL: gateway.BaseURL(""),
 	}); err != nil {
 		t.Fatal(err)
@@ -52,7 +59,8 @@ func TestTheAuthServiceBehindAGateway(t *testing.T) {
 		answer, _ := call(t, mux, string(members))
 		return answer.StatusCode, answer.Body
 	}
-	const own, nobody, stage = `{"workspace": "` + workspace + `", "key_id": "k", "role": "editor"}`, `null`, "https://api.test/v"
+	const nobody, stage = `null`, "https://api.test/v"
+	own := `{"workspace": "` + w.ID + `", "key_id": "k", "role": "editor"}`
 	oauth := oauthtest.New(t, stage)
 	provider, err := json.Marshal(map[string]any{
 		"provider_id": "calendar", "name": "Calendar", "client_id": oauthtest.ClientID, "client_secret": oauthtest.ClientSecret,
@@ -79,7 +87,10 @@ func TestTheAuthServiceBehindAGateway(t *testing.T) {
 	if status, body := send("POST", "/v2/auth/callback/calendar", `{"code": "x", "state": "y"}`, nobody, nil); status != http.StatusUnauthorized {
 		t.Errorf("got %d %s", status, body)
 	}
-	if status, body := send("GET", "/v2/auth/callback/calendar", "", nobody, back); status != http.StatusOK || !strings.Contains(body, "<title>Connected</title>") {
+	if status, body := send("GET", "/v2/auth/callback/calendar", "", nobody, back); status != http.StatusOK || !strings.Contains(body, `action="../setup/calendar?`) {
+		t.Errorf("got %d %s", status, body)
+	}
+	if status, body := send("POST", "/v2/auth/setup/calendar", "", nobody, back); status != http.StatusOK || !strings.Contains(body, "<title>Connected</title>") {
 		t.Errorf("got %d %s", status, body)
 	}
 	if status, body := send("GET", "/v2/auth/wait/"+asked.AuthID, "", own, nil); status != http.StatusOK || !strings.Contains(body, `"status":"completed"`) {

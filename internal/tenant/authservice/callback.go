@@ -37,14 +37,7 @@ type Outcome struct {
 // code, stores the token and wakes the waiting callers. A state that is not valid is a
 // fault.Invalid; a refusal by the user or the provider is an Outcome.
 func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) {
-	r, err := s.answers(ctx, back)
-	if err != nil {
-		return Outcome{}, err
-	}
-	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
-	if err == nil && (p.ID != r.Provider || p.endpoints != r.Endpoints) {
-		err = providerNotFound(r.ProviderID)
-	}
+	r, p, err := s.answers(ctx, back)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -71,23 +64,34 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 	return r.outcome(nil), nil
 }
 
-// answers returns the request that a callback answers.
-func (s *Service) answers(ctx context.Context, back Callback) (request, error) {
+// Asked returns the owner and the provider of the token that a callback leads to. The callback
+// stays valid.
+func (s *Service) Asked(ctx context.Context, back Callback) (Owner, Provider, error) {
+	r, p, err := s.answers(ctx, back)
+	return r.Owner, p, err
+}
+
+// answers returns the request that a callback answers, and the provider.
+func (s *Service) answers(ctx context.Context, back Callback) (request, Provider, error) {
 	named, ok := oauthstate.Parse(back.State)
 	if !ok {
-		return request{}, badState()
+		return request{}, Provider{}, badState()
 	}
 	r, err := s.request(ctx, named.Workspace, named.Request)
 	if errors.Is(err, table.ErrNotFound) {
-		return request{}, badState()
+		return request{}, Provider{}, badState()
 	}
 	if err != nil {
-		return request{}, err
+		return request{}, Provider{}, err
 	}
 	if !named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.now()) {
-		return request{}, badState()
+		return request{}, Provider{}, badState()
 	}
-	return r, nil
+	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
+	if err == nil && (p.ID != r.Provider || p.endpoints != r.Endpoints) {
+		err = providerNotFound(r.ProviderID)
+	}
+	return r, p, err
 }
 
 // isOf reports whether a caller may complete the request; nil is a browser.

@@ -11,8 +11,9 @@
 //     is handed out (completed). If not, a request for consent is stored, and the answer is
 //     the URL that the user must visit (pending) and the request's id.
 //  2. The user consents at the provider, which sends the browser back with a code and the state.
-//     Complete claims the request that the state names, exchanges the code, and stores the token
-//     and the end of the request in one transaction.
+//     The user is told who would get the account (Asked), and agrees. Complete claims the request
+//     that the state names, exchanges the code, and stores the token and the end of the request in
+//     one transaction.
 //  3. That write wakes the callers in Wait.
 //  4. A caller that needs a token near its end takes the token's lease and asks the provider
 //     for another token (refresh.go); all other callers wait for that write.

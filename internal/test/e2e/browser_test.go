@@ -19,6 +19,8 @@ import (
 // visited is the result of testdata/browser/consent.cjs.
 type visited struct {
 	Asks, Address, Title, Text, HTML, Border string
+	// Question is the text of the page that asks whether the account may be connected.
+	Question string
 
 	Status     int
 	Ran        bool
@@ -96,7 +98,10 @@ func TestBrowserConsent(t *testing.T) {
 
 	t.Run("Allow", func(t *testing.T) {
 		saw := s.decide(t, "ada", "Allow")
-		s.wantCallback(t, saw, "Connected")
+		s.wantCallback(t, saw, "/v2/auth/setup/calendar?", "Connected")
+		if !strings.Contains(saw.Question, "user “ada” of the workspace “") || !strings.Contains(saw.Question, "“Calendar”") {
+			t.Errorf("the user is asked: %s", saw.Question)
+		}
 		if saw.Waited.Status != "completed" || !oauth.Accepts(saw.Waited.Token) {
 			t.Errorf("the wait ended %+v", saw.Waited)
 		}
@@ -108,7 +113,7 @@ func TestBrowserConsent(t *testing.T) {
 	})
 	t.Run("Deny", func(t *testing.T) {
 		saw := s.decide(t, "bob", "Deny")
-		s.wantCallback(t, saw, "Not connected")
+		s.wantCallback(t, saw, "/v2/auth/callback/calendar?", "Not connected")
 		if !strings.Contains(saw.Text, "access_denied: The user said <no>.") {
 			t.Errorf("the page does not say why: %s", saw.Text)
 		}
@@ -118,8 +123,8 @@ func TestBrowserConsent(t *testing.T) {
 	})
 }
 
-// wantCallback checks the page to which the browser came back.
-func (s *server) wantCallback(t *testing.T, saw visited, title string) {
+// wantCallback checks the last page, and the beginning of its address at the server.
+func (s *server) wantCallback(t *testing.T, saw visited, at, title string) {
 	t.Helper()
 	if saw.Status != http.StatusOK || saw.Title != title || !strings.Contains(saw.Asks, "read") {
 		t.Errorf("got %+v", saw)
@@ -133,7 +138,7 @@ func (s *server) wantCallback(t *testing.T, saw visited, title string) {
 		}
 	}
 	address, err := url.Parse(saw.Address)
-	if err != nil || !strings.HasPrefix(saw.Address, s.BaseURL+"/v2/auth/callback/calendar?") {
+	if err != nil || !strings.HasPrefix(saw.Address, s.BaseURL+at) {
 		t.Fatalf("the browser is at %s (%v)", saw.Address, err)
 	}
 	for name, values := range address.Query() {

@@ -54,6 +54,7 @@ func read(title string, text []byte) *document {
 var undriven = map[string]string{
 	"CancelRevision":       "it takes 5 reads and 15 writes, and twice that when it loses the race against the rollout that it ends, so that no line of it holds",
 	"CompareRevisions":     "it costs what GetRevision costs, and reads one more revision",
+	"ConfirmAuth":          "it exchanges a code at the provider, and functions call public addresses only",
 	"CreatePushToken":      "it asks a registry, which a stack has only where its agents are containers; of the table it reads the deployment",
 	"DiscoverAuthProvider": "it asks an MCP server, and functions call public addresses only",
 	"ExplainRevision":      "it takes a revision that failed, and costs what ListRevisionLogs costs",

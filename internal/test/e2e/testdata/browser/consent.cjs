@@ -16,13 +16,27 @@ tell(async (browser) => {
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.goto(asked.url);
   const asks = await page.locator("h1").innerText();
-  const [answer] = await Promise.all([
-    page.waitForResponse((response) => response.url().startsWith(base + "/v2/auth/callback/")),
-    page.getByRole("button", { name: decision }).click(),
-  ]);
-  await page.waitForLoadState();
+  // Presses a button, and returns the answer of the address to which it leads, when the browser shows it.
+  const press = async (name, leads) => {
+    const [answer] = await Promise.all([
+      page.waitForResponse((response) => response.url().startsWith(base + leads)),
+      page.waitForURL((url) => url.href.startsWith(base + leads)),
+      page.getByRole("button", { name }).click(),
+    ]);
+    return answer;
+  };
+  let answer, question;
+  if (decision === "Allow") {
+    await press(decision, "/v2/auth/callback/");
+    question = await page.locator("main").innerText();
+    if (picture) await page.screenshot({ path: picture.replace(/\.png$/, ".question.png") });
+    answer = await press("Connect", "/v2/auth/setup/");
+  } else {
+    answer = await press(decision, "/v2/auth/callback/");
+  }
   const shown = {
     asks,
+    question,
     status: answer.status(),
     address: page.url(),
     title: await page.title(),
