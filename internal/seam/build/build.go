@@ -156,6 +156,8 @@ const (
 	// ReasonOutOfDisk: the build's files took more disk space than the limit.
 	ReasonOutOfMemory = "OUT_OF_MEMORY"
 	ReasonOutOfDisk   = "OUT_OF_DISK"
+	// ReasonOutOfSockets: the build held more sockets than the limit.
+	ReasonOutOfSockets = "OUT_OF_SOCKETS"
 	// ReasonBuildTimeout: the build took longer than is allowed.
 	ReasonBuildTimeout = "BUILD_TIMEOUT"
 	// ReasonInternal: a fault of the platform, which its log explains.

@@ -104,6 +104,8 @@ type Config struct {
 	// HomeMB is how many MB of disk the home of a workspace's builds may take before the next
 	// build begins another home (10240).
 	HomeMB int
+	// Sockets is how many sockets a build may hold (8192).
+	Sockets int
 	// Places is how many builds run at a time (2). If all places are taken, one more build runs
 	// for a workspace that has no place.
 	Places int
@@ -154,6 +156,7 @@ func New(cfg Config) (*Builder, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
 	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
 	cfg.MemoryMB, cfg.DiskMB, cfg.HomeMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240), cmp.Or(cfg.HomeMB, 10240)
+	cfg.Sockets = cmp.Or(cfg.Sockets, 8192)
 	cfg.Places = cmp.Or(cfg.Places, 2)
 	b := &Builder{cfg: cfg, tools: findTools(os.Getenv("PATH"), cfg.Private, cfg.Users != nil), busyOf: map[string]int{}, turnOf: map[string]int{}, jobs: map[string]*job{}}
 	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {

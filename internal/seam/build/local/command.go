@@ -182,6 +182,8 @@ func (j *job) execFiltered(ctx context.Context, command child.Command, filter fu
 	if err != nil {
 		return outcome{}, errors.Join(err, log.Close())
 	}
+	j.running.Store(process)
+	defer j.running.Store(nil)
 	select {
 	case <-process.Done():
 	case <-ctx.Done():

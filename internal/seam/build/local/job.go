@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -38,6 +39,8 @@ type job struct {
 	user int
 	// record is filled while the build runs.
 	record build.Record
+	// running is the command that runs, nil between two commands.
+	running atomic.Pointer[child.Process]
 
 	// done is closed when result and err are set.
 	done   chan struct{}

@@ -27,6 +27,7 @@ var (
 	errTimeout = errors.New("the build's time is over")
 	errDisk    = errors.New("the build's files take too much disk")
 	errFull    = errors.New("the server's disk is full")
+	errSockets = errors.New("the build holds too many sockets")
 )
 
 // limits returns the limits of each command.
@@ -56,6 +57,9 @@ func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 				if j.builder.cfg.Space.Reserve() != nil {
 					cancel(errFull)
 				}
+				if j.hoards() {
+					cancel(errSockets)
+				}
 				return nil
 			})
 			if err != nil {
@@ -82,9 +86,18 @@ func (j *job) stopped(ctx context.Context, doing string) error {
 		return build.Fail(build.ReasonOutOfDisk, "the build was stopped because its files took more than the %d MB of disk that they may, while %s", j.builder.cfg.DiskMB, doing)
 	case errFull:
 		return build.Fail(build.ReasonOutOfDisk, "the build was stopped because the server's disk is nearly full, while %s", doing)
+	case errSockets:
+		return build.Fail(build.ReasonOutOfSockets, "the build was stopped because it held more than the %d sockets that it may, while %s", j.builder.cfg.Sockets, doing)
 	default:
 		return nil
 	}
+}
+
+// hoards reports whether the command that runs, with all processes that it has started, holds more
+// sockets than a build may. It looks at them only while the machine has so many.
+func (j *job) hoards() bool {
+	running, most := j.running.Load(), j.builder.cfg.Sockets
+	return running != nil && child.SocketsInUse() > most && child.Sockets([]*child.Process{running})[running] > most
 }
 
 // ended returns the failure of a build whose work ended with this error because the build has

@@ -3,6 +3,7 @@ package local_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -42,6 +43,17 @@ func TestABuildThatTakesTooMuchMemory(t *testing.T) {
 		return
 	}
 	m.wantFailure(t, spec, build.ReasonOutOfMemory, "used more than the 128 MB of memory that a build may", "compiling")
+}
+
+// TestAttackABuildThatTakesPorts checks that the build fails while it holds too many of them.
+func TestAttackABuildThatTakesPorts(t *testing.T) {
+	t.Parallel()
+	if !child.Confines() {
+		return // only Linux finds these sockets
+	}
+	m := newMachine(t, func(c *local.Config) { c.Sockets, c.Timeout = 150, time.Minute })
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("MODE=hoard " + program())}).URL())
+	m.wantFailure(t, spec, build.ReasonOutOfSockets, "held more than the 150 sockets that it may", "was running", "hoarding")
 }
 
 // TestABuildWithoutRoom checks that a build without room is not begun. A build that runs goes

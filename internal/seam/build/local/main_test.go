@@ -40,6 +40,14 @@ func TestMain(m *testing.M) {
 		call()
 	case "server":
 		serve()
+	case "hoard":
+		for range 200 {
+			packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+			panicOn(err)
+			defer packets.Close()
+		}
+		fmt.Println("hoarding")
+		<-time.After(time.Hour)
 	case "hog":
 		memory := make([]byte, 512<<20)
 		for i := 0; i < len(memory); i += os.Getpagesize() {
