@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -81,8 +82,22 @@ func (n ownNames) wrong(image string) string {
 	if err != nil {
 		return fmt.Sprintf("This is no name of an image (%v)", err)
 	}
-	if strings.HasPrefix(named.Name(), builtImages) || (n.all != "" && strings.HasPrefix(named.Name(), n.all) && !registry.In(n.repository, image)) {
+	// The repository of all deployments, with nothing after its name, has the images that were built.
+	own := n.all != "" && strings.HasPrefix(oneSpelling(named.Name())+"/", oneSpelling(n.all))
+	if strings.HasPrefix(named.Name(), builtImages) || own && !registry.In(n.repository, image) {
 		return "This image belongs to another deployment"
 	}
 	return ""
+}
+
+// ecrHost is a host of ECR: each account has a registry in each region, which answers at several
+// hosts.
+var ecrHost = regexp.MustCompile(`^(\d{12})\.dkr[.-]ecr(?:-fips)?\.([a-z0-9-]+)\..*`)
+
+// oneSpelling returns the name of an image with its host in one of the spellings that lead to the
+// same registry.
+func oneSpelling(name string) string {
+	host, path, _ := strings.Cut(name, "/")
+	host = strings.TrimSuffix(strings.ToLower(host), ":443")
+	return ecrHost.ReplaceAllString(host, "$1.$2") + "/" + path
 }

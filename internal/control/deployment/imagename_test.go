@@ -49,27 +49,45 @@ func TestAttackImagesThatBelongToOthers(t *testing.T) {
 	}
 }
 
-// repositories is a registry that has a repository for each deployment.
-type repositories struct{ registry.Registry }
-
-func (repositories) Repository(_ context.Context, ref registry.Ref) (string, error) {
-	return "own.test/images/" + ref.Workspace + "/" + ref.Deployment, nil
+// repositories is a registry that has a repository for each deployment below its name.
+type repositories struct {
+	registry.Registry
+	name string
 }
 
-// TestAttackImagesThatWerePushedForOthers names images in the platform's own registry.
+func (r repositories) Repository(_ context.Context, ref registry.Ref) (string, error) {
+	return r.name + "/" + ref.Workspace + "/" + ref.Deployment, nil
+}
+
+// TestAttackImagesThatWerePushedForOthers names images in the platform's own registry, also by
+// other names of its host, and those that were built there.
 func TestAttackImagesThatWerePushedForOthers(t *testing.T) {
 	t.Parallel()
-	f := setUp(t)
-	f.Store = deployment.NewStore(deployment.Config{Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Images: repositories{}})
 	other := id.New(time.Now())
-	for _, image := range []string{"own.test/images/" + other + "/" + other + ":1", "own.test/images/" + workspace + "/" + other + ":1"} {
-		request := fromImage("agent")
-		request.RevisionConfig.ImageURI = &image
-		wantImage(t, f, request, "image_uri", image, false)
+	for name, spellings := range map[string][]string{
+		"own.test/images": {"own.test/images", "OWN.test/images", "own.test:443/images"},
+		"123456789012.dkr.ecr.eu-central-1.amazonaws.com/slipway-agents": {
+			"123456789012.dkr.ecr.eu-central-1.amazonaws.com/slipway-agents", "123456789012.dkr.ecr-fips.eu-central-1.amazonaws.com/slipway-agents",
+			"123456789012.dkr-ecr.eu-central-1.on.aws/slipway-agents", "123456789012.dkr-ecr-fips.eu-central-1.on.aws/slipway-agents",
+		},
+	} {
+		f := setUp(t)
+		f.Store = deployment.NewStore(deployment.Config{Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Images: repositories{name: name}})
+		want := func(image string, good bool) {
+			t.Helper()
+			request := fromImage("agent")
+			request.RevisionConfig.ImageURI = &image
+			wantImage(t, f, request, "image_uri", image, good)
+		}
+		for _, spelling := range spellings {
+			want(spelling+"/"+other+"/"+other+":1", false)
+			want(spelling+"/"+workspace+"/"+other+":1", false)
+			want(spelling+":"+other, false)
+		}
+		want(name+"2:1", true)
+		want("own.test/team/agent:1", true)
+		want("123456789012.dkr.ecr.eu-west-1.amazonaws.com/slipway-agents:1", true)
 	}
-	request, image := fromImage("agent"), "own.test/team/agent:1"
-	request.RevisionConfig.ImageURI = &image
-	wantImage(t, f, request, "image_uri", image, true)
 }
 
 // wantImage checks that a request is accepted, or is refused as unprocessable at the field.
