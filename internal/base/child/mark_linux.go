@@ -162,13 +162,19 @@ func readLimit(pid int) (uint64, error) {
 }
 
 // alive reports whether a process runs. A process that has ended, but whose parent has not
-// read its exit yet, does not count: no signal ends it.
+// read its exit yet, does not count: no signal ends it. A process whose first thread has ended
+// looks like one, and has other threads.
 func alive(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
 	// The program chooses its name, which is in front of the state in parentheses.
-	state := bytes.TrimLeft(status[bytes.LastIndexByte(status, ')')+1:], " ")
-	return !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X"))
+	fields := bytes.Fields(status[bytes.LastIndexByte(status, ')')+1:])
+	const state, threads = 0, 17
+	if len(fields) <= threads {
+		return false
+	}
+	number, err := strconv.Atoi(string(fields[threads]))
+	return err == nil && (number > 1 || !bytes.ContainsAny(fields[state], "ZX"))
 }
