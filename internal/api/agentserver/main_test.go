@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -26,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/metrics"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -157,7 +157,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	mux := web.NewMux(log)
 	mux.Limit(web.NewLimiter(limits, web.Limits{}, f.now))
 	config := agentserver.Config{
-		Assistants: assistants, Store: store.NewStore(tb, clock.System, limits, slog.Default()), Crons: f.crons, Metrics: counted{new(sync.Map)},
+		Assistants: assistants, Store: store.NewStore(tb, clock.System, limits, slog.Default()), Crons: f.crons, Metrics: counted{metrics.New()},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
 		WebSockets: true, AgentURL: func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID },
@@ -220,13 +220,7 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 }
 
 // counted is the Metrics of a server, which only shows that there are figures.
-type counted struct{ routes *sync.Map }
-
-// Count uses the first handler of a route for all its requests, as metrics.Metrics does.
-func (c counted) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-	known, _ := c.routes.LoadOrStore([2]string{owner, r.Pattern}, next)
-	known.(http.Handler).ServeHTTP(w, r)
-}
+type counted struct{ *metrics.Metrics }
 
 func (counted) Text(_ context.Context, _, deployment string) (string, error) {
 	return "requests_of_" + deployment + " 1\n", nil

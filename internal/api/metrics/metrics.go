@@ -5,17 +5,20 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/slipway-run/slipway/internal/api/web"
 )
 
 // maxOwners is the largest number of owners whose figures are kept. A new owner may remove
@@ -35,9 +38,6 @@ type figures struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
-	// routes holds the counting handlers by pattern, so that a route's metrics are looked up
-	// once.
-	routes sync.Map
 }
 
 // New returns Metrics without figures.
@@ -61,21 +61,24 @@ func newFigures() *figures {
 	return f
 }
 
-// Count serves a request and counts it under its route. There are few routes, and next is
-// always the same for a route.
+// Count serves a request and counts it under its route, of which there are few.
 func (m *Metrics) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-	m.of(owner).counting(r.Pattern, next).ServeHTTP(w, r)
+	f, route, began := m.of(owner), r.Pattern, time.Now()
+	f.inFlight.Inc()
+	next.ServeHTTP(w, r)
+	f.inFlight.Dec()
+	f.duration.WithLabelValues(route).Observe(time.Since(began).Seconds())
+	status := cmp.Or(web.StatusOf(r.Context()), http.StatusOK)
+	f.requests.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Inc()
 }
 
-func (f *figures) counting(route string, next http.Handler) http.Handler {
-	if known, ok := f.routes.Load(route); ok {
-		return known.(http.Handler)
+// methodLabel names a method. Clients may send any text as a method, and each name takes memory.
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return strings.ToLower(method)
 	}
-	label := prometheus.Labels{"route": route}
-	next = promhttp.InstrumentHandlerDuration(f.duration.MustCurryWith(label), next)
-	next = promhttp.InstrumentHandlerCounter(f.requests.MustCurryWith(label), next)
-	known, _ := f.routes.LoadOrStore(route, promhttp.InstrumentHandlerInFlight(f.inFlight, next))
-	return known.(http.Handler)
+	return "unknown"
 }
 
 // Text returns an owner's figures in Prometheus's text format.

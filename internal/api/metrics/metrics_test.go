@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/metrics"
+	"github.com/slipway-run/slipway/internal/api/web"
 )
 
 func TestADeploymentSeesItsOwnFigures(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
-	mux := http.NewServeMux()
+	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	mux.Handle("GET /d/{deployment_id}/threads/{thread_id}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.Count(r.PathValue("deployment_id"), w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.PathValue("thread_id") == "none" {

@@ -58,6 +58,15 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
+// StatusOf returns the status that the log gives the request that ctx belongs to, or 0 if its
+// answer has not begun.
+func StatusOf(ctx context.Context) int {
+	if x := exchangeOf(ctx); x != nil {
+		return x.status
+	}
+	return 0
+}
+
 func (m *Mux) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{ResponseWriter: w, id: r.Header.Get("X-Request-Id"), start: time.Now(), control: http.NewResponseController(w), taking: m.taking, budget: m.budget}
 	if !isRequestID(x.id) {
