@@ -61,15 +61,19 @@ func newFigures() *figures {
 	return f
 }
 
-// Count serves a request and counts it under its route, of which there are few.
+// Count serves a request and counts it under its route, of which there are few. The status is that
+// in the log. A handler may panic: to cut a stream short, or by a mistake, which the Mux answers.
 func (m *Metrics) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-	f, route, began := m.of(owner), r.Pattern, time.Now()
+	f, route, began, otherwise := m.of(owner), r.Pattern, time.Now(), http.StatusInternalServerError
 	f.inFlight.Inc()
+	defer func() {
+		f.inFlight.Dec()
+		f.duration.WithLabelValues(route).Observe(time.Since(began).Seconds())
+		status := cmp.Or(web.StatusOf(r.Context()), otherwise)
+		f.requests.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Inc()
+	}()
 	next.ServeHTTP(w, r)
-	f.inFlight.Dec()
-	f.duration.WithLabelValues(route).Observe(time.Since(began).Seconds())
-	status := cmp.Or(web.StatusOf(r.Context()), http.StatusOK)
-	f.requests.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Inc()
+	otherwise = http.StatusOK // net/http sends it for a handler that wrote nothing
 }
 
 // methodLabel names a method. Clients may send any text as a method, and each name takes memory.
