@@ -85,9 +85,6 @@ func publicHeaders(header http.Header, d deployment.Deployment) map[string]strin
 	if asked := d.Settings.HTTP; asked != nil && len(asked.Include) > 0 {
 		header = header.Clone()
 		withhold(header)
-		if !d.Auth && header.Get(auth.HeaderTenant) != "" {
-			header.Del(auth.HeaderBearer) // it comes with a workspace
-		}
 	}
 	for name, values := range header {
 		lower := strings.ToLower(name)

@@ -124,6 +124,13 @@ func (g *guardian) answer(ruling string) (asked []string) {
 	return asked
 }
 
+// last returns the headers of the last request that the guardian was asked about.
+func (g *guardian) last() map[string]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen[len(g.seen)-1]
+}
+
 // setUpGuarded deploys an agent with an authentication of its own. The fixture's calls are
 // calls of ada; platformKey is a valid key of the workspace.
 func setUpGuarded(t *testing.T) (f *fixture, g *guardian, platformKey string) {

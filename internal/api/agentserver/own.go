@@ -191,7 +191,13 @@ func withhold(header http.Header) {
 	if auth.IsOwn(header.Get(auth.HeaderKey)) {
 		header.Del(auth.HeaderKey)
 	}
-	if token, ok := auth.Bearer(header); ok && auth.IsOwn(token) {
+	switch token, ok := auth.Bearer(header); {
+	case ok && isID(header.Get(auth.HeaderTenant)):
+		// The platform accepts the token of an issuer only with the id of a workspace. Tokens of a
+		// repository's own users come without it.
+		header.Del(auth.HeaderBearer)
+		header.Del(auth.HeaderTenant)
+	case ok && auth.IsOwn(token):
 		header.Del(auth.HeaderBearer)
 	}
 	var cookies []string

@@ -281,8 +281,8 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	}
 	d := visit.Deployment
 	r = r.Clone(r.Context())
-	if withhold(r.Header); !d.Auth && (isClosed(r, d) || r.Header.Get(auth.HeaderTenant) != "") {
-		// A bearer token that comes with a workspace is a token of the platform.
+	ofPlatform := !d.Auth && (isClosed(r, d) || r.Header.Get(auth.HeaderTenant) != "")
+	if withhold(r.Header); ofPlatform {
 		for _, name := range []string{auth.HeaderBearer, auth.HeaderKey, auth.HeaderTenant} {
 			r.Header.Del(name)
 		}
