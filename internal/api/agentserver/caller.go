@@ -59,10 +59,13 @@ func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ ap
 	return apikey.Principal{Workspace: tenant, Role: workspace.Agent, Subject: deploymentID}, ok, err
 }
 
-// mayCancel reports whether the loss of the request's connection ends a run.
+// mayCancel reports whether the loss of the request's connection ends a run. The contract keeps one
+// of several values only after the request is authorized, so each of them counts.
 func mayCancel(r *http.Request) bool {
-	cancel, err := strconv.ParseBool(r.URL.Query().Get("cancel_on_disconnect"))
-	return err == nil && cancel
+	return slices.ContainsFunc(r.URL.Query()["cancel_on_disconnect"], func(value string) bool {
+		cancel, err := strconv.ParseBool(value)
+		return err == nil && cancel
+	})
 }
 
 // searches are the last words of the paths of operations that only read, although they have a

@@ -38,14 +38,17 @@ func TestRolesAreEnforced(t *testing.T) {
 				wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
 			}
 		}
-		// A client that loses such a connection ends the run.
-		for _, name := range []string{"GET /threads/{thread_id}/runs/{run_id}/join", "GET /threads/{thread_id}/runs/{run_id}/stream"} {
-			method, path := request(name, run)
-			answer := operations[name].send(t, f, method, f.path(path)+"?cancel_on_disconnect=true", key)
-			if !runs {
-				wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
-			} else {
-				wantStatus(t, answer, operations[name].good())
+		// A client that loses such a connection ends the run. The server keeps the last of several
+		// values.
+		for _, name := range []string{"GET /threads/{thread_id}/runs/{run_id}/join", "GET /threads/{thread_id}/runs/{run_id}/stream", "GET /runs/{run_id}/{part}"} {
+			for _, query := range []string{"?cancel_on_disconnect=true", "?cancel_on_disconnect=false&cancel_on_disconnect=1", "?cancel_on_disconnect=x&cancel_on_disconnect=true"} {
+				method, path := request(name, run)
+				answer := operations[name].send(t, f, method, f.path(path)+query, key)
+				if !runs {
+					wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
+				} else {
+					wantStatus(t, answer, operations[name].good())
+				}
 			}
 		}
 		if after := f.call(t, "GET", thread+"/runs", nil); runs == cmp.Equal(before.body, after.body) {
