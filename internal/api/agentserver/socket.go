@@ -73,7 +73,7 @@ type threadSocket struct {
 
 // VisitOpenThreadSocketResponse implements OpenThreadSocketResponseObject.
 func (s threadSocket) VisitOpenThreadSocketResponse(w http.ResponseWriter) error {
-	socket, err := s.mux.Upgrade(w, s.request, s.Origins, maxBody)
+	socket, err := s.mux.Upgrade(w, s.request, s.originsOf(served(s.request.Context())), maxBody)
 	if err != nil {
 		return err
 	}

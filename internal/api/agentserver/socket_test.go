@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
@@ -287,6 +288,27 @@ func TestAttackAPageOfAnotherOrigin(t *testing.T) {
 	} {
 		if _, answer := f.dial(t, thread, map[string]string{"Origin": origin}); answer.StatusCode != status {
 			t.Errorf("the origin %s is answered with %d, not %d", origin, answer.StatusCode, status)
+		}
+	}
+}
+
+// TestAttackAPageThatTheDeploymentKeepsOut checks that the rules in a configuration file count for
+// WebSockets in place of the server's origins, whether they let in more pages or fewer.
+func TestAttackAPageThatTheDeploymentKeepsOut(t *testing.T) {
+	t.Parallel()
+	f := setUpUndeployed(t, nil, 0)
+	f.settings = build.Settings{HTTP: &build.HTTP{CORS: &build.CORS{Origins: []string{"https://a.test"}, OriginPattern: `https://.*\.b\.test`, Credentials: true}}}
+	f.deploy(t, "agent")
+	thread := f.newThread(t)
+	for _, allowed := range [][]string{nil, {"https://chat.example"}} {
+		f, _ := f.apart(t, nil, allowed...)
+		for origin, status := range map[string]int{
+			"https://evil.example": http.StatusForbidden, "https://chat.example": http.StatusForbidden, "https://c.b.test.evil": http.StatusForbidden, "null": http.StatusForbidden,
+			"https://a.test": http.StatusSwitchingProtocols, "https://c.b.test": http.StatusSwitchingProtocols, f.URL: http.StatusSwitchingProtocols, "": http.StatusSwitchingProtocols,
+		} {
+			if _, answer := f.dial(t, thread, map[string]string{"Origin": origin}); answer.StatusCode != status {
+				t.Errorf("the server lets in %v: the origin %q is answered with %d, not %d", allowed, origin, answer.StatusCode, status)
+			}
 		}
 	}
 }

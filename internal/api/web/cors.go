@@ -111,7 +111,7 @@ func (o *Origins) admit(header http.Header, r *http.Request) bool {
 		return true
 	}
 	header.Add("Vary", "Origin") // also in answers to other origins, because a cache may hold them
-	if !all && !slices.Contains(o.Allowed, origin) && !o.matches(origin) {
+	if !o.letsIn(origin) {
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", origin)
@@ -121,9 +121,10 @@ func (o *Origins) admit(header http.Header, r *http.Request) bool {
 	return true
 }
 
-// matches reports whether the pattern matches an origin.
-func (o *Origins) matches(origin string) bool {
-	return origin != "" && len(origin) <= maxOrigin && o.Pattern.Matches(origin)
+// letsIn reports whether pages of an origin may call.
+func (o *Origins) letsIn(origin string) bool {
+	return slices.Contains(o.Allowed, AnyOrigin) || slices.Contains(o.Allowed, origin) ||
+		(origin != "" && len(origin) <= maxOrigin && o.Pattern.Matches(origin))
 }
 
 // Mark sets the headers of an answer to a request that is not a preflight.

@@ -43,12 +43,12 @@ type Socket struct {
 }
 
 // Upgrade turns a request into a WebSocket. A browser names the origin of the page that asks:
-// pages of the server itself and of the allowed origins get a WebSocket. A message of a client
+// pages of the server itself and pages that the rules let in get a WebSocket. A message of a client
 // may have at most this many bytes. A refusal is a fault, and the request has no answer yet.
-func (m *Mux) Upgrade(w http.ResponseWriter, r *http.Request, allowed []string, most int64) (*Socket, error) {
+func (m *Mux) Upgrade(w http.ResponseWriter, r *http.Request, rules *Origins, most int64) (*Socket, error) {
 	shaking := &handshake{ResponseWriter: w}
 	conn, err := websocket.Accept(shaking, r, &websocket.AcceptOptions{
-		InsecureSkipVerify: slices.Contains(allowed, AnyOrigin), OriginPatterns: allowed,
+		InsecureSkipVerify: rules.letsIn(r.Header.Get("Origin")), // otherwise it looks for the server's own pages
 	})
 	switch {
 	case shaking.refused == http.StatusForbidden:

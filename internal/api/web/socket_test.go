@@ -67,7 +67,7 @@ func TestASocketLivesWhileAMessageIsHandled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		over, _, stop := serve(t, func(m *web.Mux, w http.ResponseWriter, r *http.Request) {
-			socket, err := m.Upgrade(w, r, nil, 1000)
+			socket, err := m.Upgrade(w, r, &web.Origins{}, 1000)
 			check.Must(t, err)
 			defer socket.Close(web.CloseRestart, "")
 			ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
@@ -106,7 +106,7 @@ func TestASocketEndsWithoutItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		over, _, stop := serve(t, func(m *web.Mux, w http.ResponseWriter, r *http.Request) {
-			socket, err := m.Upgrade(w, r, nil, 1000)
+			socket, err := m.Upgrade(w, r, &web.Origins{}, 1000)
 			check.Must(t, err)
 			ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 			defer cancel()
