@@ -36,16 +36,29 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 	if err != nil {
 		return err
 	}
-	b := oldest.body
-	b.Patch, b.Values, b.ParentID, b.Results = nil, oldest.Values.JSON(), "", nil
-	oldest.base = keep
-	item := oldest.item(t.Ref, record.Encode(b))
-	if err := s.commitAsRead(ctx, t.Ref, record.Write(t.ChangeLock(t.Updated), table.Put{Item: item, If: table.Present()})); err != nil {
+	o := record.Write(t.ChangeLock(t.Updated))
+	writes, replaced := oldest.asOldest(t.Ref)
+	o.Add(writes...)
+	if err := s.commitAsRead(ctx, t.Ref, o); err != nil {
 		return err
 	}
 	size, err := s.forget(ctx, t.Ref, keep, newest.At.Agent)
-	s.GiveBack(ctx, t, size)
+	s.GiveBack(ctx, t, size+replaced)
 	return err
+}
+
+// asOldest returns the write that makes a checkpoint a snapshot without a parent, and the size of
+// the item that it replaces. It returns no write if the checkpoint is such a snapshot already, so
+// that a thread that is pruned again and again does not store, and count, its state each time.
+func (s State) asOldest(ref Ref) (writes []table.Write, replaced int) {
+	b := s.body
+	if b.Values != nil && b.ParentID == "" && b.Results == nil {
+		return nil, 0
+	}
+	before := s.item(ref, record.Encode(b))
+	b.Patch, b.Values, b.ParentID, b.Results = nil, s.Values.JSON(), "", nil
+	s.base = s.At.Number
+	return []table.Write{table.Put{Item: s.item(ref, record.Encode(b)), If: table.Present()}}, quota.Size(&before)
 }
 
 // forget erases the items before a checkpoint, and before the agent's own checkpoint; mark is

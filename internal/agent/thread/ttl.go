@@ -33,6 +33,10 @@ func (t TTL) Duration() time.Duration { return time.Duration(t.Minutes * float64
 
 const ttlKind = "thread-ttl"
 
+// attrPruned is the number of the checkpoint up to which a timer has removed the history. It is
+// absent before that.
+const attrPruned = "pruned"
+
 // putTTL is the write that sets a thread's time to live, and the time at which a timer checks
 // the thread. Changes of the thread do not move this time: the timer itself checks whether the
 // thread has changed.
@@ -140,10 +144,7 @@ func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item)
 	case t.Lock.Busy || t.Lock.Unsealed:
 		return s.moveTTL(ctx, item, t.Ref, now.Add(sweepAgain))
 	case ttl.Strategy == StrategyKeepLatest:
-		if err := s.Prune(ctx, t); err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
-			return err
-		}
-		return s.moveTTL(ctx, item, t.Ref, now.Add(max(ttl.Duration(), sweepAgain)))
+		return s.keepLatest(ctx, t, item, now.Add(max(ttl.Duration(), sweepAgain)))
 	}
 	err := s.DeleteAsRead(ctx, t)
 	if fault.Is(err, fault.Conflict) { // a request has used it meanwhile, or deleted it
@@ -152,11 +153,34 @@ func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item)
 	return err
 }
 
+// keepLatest prunes a thread whose time is over, and makes a timer check it again later. A pruning
+// does not count as a change of the thread, so an idle thread is due again and again: a thread
+// without a new checkpoint since the last time is not even read.
+func (s *Store) keepLatest(ctx context.Context, t Thread, item *table.Item, due time.Time) error {
+	r := record.Read(item, ttlKind)
+	if r.IntOr(attrPruned, -1) == t.Lock.Checkpoint {
+		return s.moveTTL(ctx, item, t.Ref, due)
+	}
+	err := s.Prune(ctx, t)
+	switch {
+	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
+		return s.moveTTL(ctx, item, t.Ref, due)
+	case err != nil:
+		return err
+	}
+	return s.changeTTL(ctx, item, t.Ref, due, table.Attrs{attrPruned: t.Lock.Checkpoint})
+}
+
 // moveTTL makes a timer check a thread again later, unless another request has changed its
 // time to live meanwhile.
 func (s *Store) moveTTL(ctx context.Context, item *table.Item, ref Ref, due time.Time) error {
+	return s.changeTTL(ctx, item, ref, due, nil)
+}
+
+// changeTTL is moveTTL with attributes that it sets.
+func (s *Store) changeTTL(ctx context.Context, item *table.Item, ref Ref, due time.Time, set table.Attrs) error {
 	change := table.Update{
-		Key: item.Key, Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},
+		Key: item.Key, Set: set, Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},
 		If: table.Equals(record.Created, item.Text(record.Created)),
 	}
 	_, err := record.Try(ctx, s.table, change)

@@ -1,11 +1,14 @@
 package agentserver_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -128,4 +131,37 @@ func TestItemsOfTheStoreAreCounted(t *testing.T) {
 	fullOf(t, "an item", put("a", 1, nil))
 	wantStatus(t, f.call(t, "DELETE", "/store/items", object{"namespace": []string{"n"}, "key": "1"}), http.StatusNoContent)
 	wantStatus(t, put("a", 1, nil), http.StatusNoContent)
+}
+
+// TestAPrunedThreadIsCountedOnce checks that a thread without changes counts with its size, however
+// often it is pruned, by its time to live or by requests. A pruning by the time to live does not
+// touch a thread that has not changed since the last one.
+func TestAPrunedThreadIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	f := setUpBounded(t, quota.Limits{}.With(quota.Stored, 10*large))
+	at := "/threads/" + f.call(t, "POST", "/threads", object{"ttl": object{"ttl": 60, "strategy": "keep_latest"}}).string("thread_id")
+	f.finish(t, at, hi())
+	for _, values := range []object{{"more": "x"}, {"text": strings.Repeat("x", large)}} {
+		wantStatus(t, f.call(t, "POST", at+"/state", object{"values": values}), http.StatusOK)
+	}
+	before := int64(0)
+	for range 4 {
+		f.pass(t, 61)
+		f.wantStored(t, large, large+10_000)
+		found, err := f.threads.Get(t.Context(), thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Thread: path.Base(at)})
+		check.Must(t, err)
+		if before = cmp.Or(before, found.Lock.Epoch); found.Lock.Epoch != before {
+			t.Errorf("the thread's epoch is %d, want %d", found.Lock.Epoch, before)
+		}
+	}
+	for range 4 {
+		f.prune(t, "keep_latest", 1, at)
+		f.wantStored(t, large, large+10_000)
+	}
+	wantStatus(t, f.call(t, "POST", at+"/state", object{"values": object{"more": "y"}}), http.StatusOK)
+	f.pass(t, 61)
+	if got := f.states(t, at); got != 1 {
+		t.Errorf("%d states are left after a change, want the newest", got)
+	}
+	f.wantStored(t, large, large+10_000)
 }
