@@ -199,45 +199,70 @@ type Namespaces struct {
 const looksAtOnce = 16
 
 // Namespaces lists the namespaces that have items, by name, each once. It removes namespaces
-// whose items have all expired.
+// whose items have all expired, as far as it looks at them.
 func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) ([][]string, error) {
 	query := keys.StoreNamespaces(owner.Workspace, owner.Deployment, wanted.fixed())
 	if len(query.Prefix) > table.MaxKey {
 		return nil, fault.New(fault.Invalid, "prefix is longer than a namespace can be.")
 	}
-	found, skip, last := [][]string{}, wanted.Offset, []string(nil)
+	l := listing{found: [][]string{}, skip: wanted.Offset}
 	for items, err := range table.Pages(ctx, s.table, query) {
 		if err != nil {
 			return nil, fmt.Errorf("query namespaces: %w", err)
 		}
-		namespaces, err := wanted.of(items)
+		markers, err := wanted.of(items)
 		if err != nil {
 			return nil, err
 		}
-		for some := range slices.Chunk(namespaces, looksAtOnce) {
+		for len(markers) > 0 {
+			var some []marked
+			some, markers = l.next(markers)
 			live, err := s.live(ctx, owner, some)
 			if err != nil {
 				return nil, err
 			}
-			for _, namespace := range live {
-				if wanted.MaxDepth > 0 {
-					namespace = namespace[:min(len(namespace), wanted.MaxDepth)]
-				}
-				// Namespaces with the same beginning lie together.
-				if last != nil && slices.Equal(last, namespace) {
-					continue
-				}
-				if last = namespace; skip > 0 {
-					skip--
-					continue
-				}
-				if found = append(found, namespace); len(found) == wanted.Limit {
-					return found, nil
+			for _, shown := range live {
+				if l.add(shown); len(l.found) == wanted.Limit {
+					return l.found, nil
 				}
 			}
 		}
 	}
-	return found, nil
+	return l.found, nil
+}
+
+// listing is a list of namespaces that is being made. Namespaces that are shown alike lie together.
+type listing struct {
+	found [][]string
+	// last is the namespace that was listed or skipped last, skip how many are skipped from here on.
+	last []string
+	skip int
+}
+
+// next returns the next markers to look at, and the markers behind them. It passes over what needs
+// no look: namespaces that are shown as the last one, and namespaces before the page. The latter
+// had items when the client read the pages before: the client misses no namespace if they have
+// expired since.
+func (l *listing) next(markers []marked) (some, rest []marked) {
+	for i, m := range markers {
+		switch {
+		case slices.Equal(m.shown, l.last):
+		case l.skip > 0:
+			l.last, l.skip = m.shown, l.skip-1
+		default:
+			if some = append(some, m); len(some) == looksAtOnce {
+				return some, markers[i+1:]
+			}
+		}
+	}
+	return some, nil
+}
+
+// add adds a namespace unless it was the last one, too.
+func (l *listing) add(shown []string) {
+	if !slices.Equal(shown, l.last) {
+		l.found, l.last = append(l.found, shown), shown
+	}
 }
 
 // fixed returns the labels with which all wanted namespaces begin.
@@ -250,7 +275,8 @@ func (n Namespaces) fixed() []string {
 
 // marked is a namespace with the data of its marker.
 type marked struct {
-	namespace []string
+	// shown is the namespace as it is listed: its beginning, if the list has a depth.
+	namespace, shown []string
 	// fades says that its items may have expired.
 	fades bool
 }
@@ -262,16 +288,21 @@ func (n Namespaces) of(markers []*table.Item) (namespaces []marked, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if n.match(namespace) {
-			namespaces = append(namespaces, marked{namespace, fades(item)})
+		if !n.match(namespace) {
+			continue
 		}
+		shown := namespace
+		if n.MaxDepth > 0 {
+			shown = shown[:min(len(shown), n.MaxDepth)]
+		}
+		namespaces = append(namespaces, marked{namespace, shown, fades(item)})
 	}
 	return namespaces, nil
 }
 
-// live returns the namespaces that have items, and removes the others. It checks only the
-// namespaces whose items may expire: in another namespace the deletion of the last item also
-// removes the marker.
+// live returns the namespaces that have items, as they are shown, and removes the others. It checks
+// only the namespaces whose items may expire: in another namespace the deletion of the last item
+// also removes the marker.
 func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (live [][]string, err error) {
 	empty := make([]bool, len(namespaces))
 	looks, ctx := errgroup.WithContext(ctx)
@@ -291,7 +322,7 @@ func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (liv
 	}
 	for i, n := range namespaces {
 		if !empty[i] {
-			live = append(live, n.namespace)
+			live = append(live, n.shown)
 		}
 	}
 	return live, nil
