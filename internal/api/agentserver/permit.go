@@ -226,12 +226,18 @@ func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
 // if the user may see it.
 func (s server) newThread(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
 	t, err := s.Threads.Create(ctx, ref, metadata, ttl, false)
-	if !fault.Is(err, fault.Conflict) {
-		return t, err
+	if fault.Is(err, fault.Conflict) {
+		return s.existing(ctx, ref, err)
 	}
-	standing, missing := s.Threads.Get(ctx, ref)
-	if missing != nil {
-		return t, err
+	return t, err
+}
+
+// existing returns the thread that made the creation of a thread a conflict, if the request's user
+// may see it, or else the conflict.
+func (s server) existing(ctx context.Context, ref thread.Ref, conflict error) (thread.Thread, error) {
+	t, err := s.Threads.Get(ctx, ref)
+	if err != nil {
+		return t, conflict
 	}
-	return standing, matching404(nil, permitOf(ctx).filter, standing.Metadata, err)
+	return t, matching404(nil, permitOf(ctx).filter, t.Metadata, conflict)
 }

@@ -165,3 +165,24 @@ func TestAPrunedThreadIsCountedOnce(t *testing.T) {
 	}
 	f.wantStored(t, large, large+10_000)
 }
+
+// TestRefusedSuperstepsLeaveNoThread checks that a client can send the same request again, and that
+// nothing is counted. A thread that existed before stays.
+func TestRefusedSuperstepsLeaveNoThread(t *testing.T) {
+	t.Parallel()
+	f := setUpBounded(t, quota.Limits{}.With(quota.Stored, 10*large))
+	const id = unknownID
+	refused := object{
+		"thread_id": id, "metadata": object{"graph_id": "agent", "padding": strings.Repeat("x", large)},
+		"supersteps": []any{object{"updates": []any{object{"values": object{"messages": []any{5}}}}}},
+	}
+	for range 2 {
+		wantStatus(t, f.call(t, "POST", "/threads", refused), http.StatusBadRequest)
+		wantStatus(t, f.call(t, "GET", "/threads/"+id, nil), http.StatusNotFound)
+	}
+	f.wantUse(t, map[quota.Name]int64{quota.Threads: 0})
+	f.wantStored(t, 0, 0)
+	wantStatus(t, f.call(t, "POST", "/threads", object{"thread_id": id}), http.StatusOK)
+	wantStatus(t, f.call(t, "POST", "/threads", with(refused, "if_exists", "do_nothing")), http.StatusBadRequest)
+	wantStatus(t, f.call(t, "GET", "/threads/"+id, nil), http.StatusOK)
+}

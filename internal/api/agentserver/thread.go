@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 var (
@@ -38,29 +40,53 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 			return nil, err
 		}
 	}
-	made := s.newThread
-	if asked.IfExists == nil || *asked.IfExists != IfExistsDoNothing {
-		made = func(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
-			return s.Threads.Create(ctx, ref, metadata, ttl, false)
-		}
-	}
 	ttl, err := ttlOf(asked.TTL)
 	if err != nil {
 		return nil, err
 	}
-	t, err := made(ctx, ref, present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()))
+	t, err := s.Threads.Create(ctx, ref, present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), false)
+	made := err == nil
+	if fault.Is(err, fault.Conflict) && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
+		t, err = s.existing(ctx, ref, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(asked.Supersteps) > 0 && t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
-		if _, err := s.update(ctx, t, thread.Newest, nil, supersteps(asked.Supersteps)); err != nil {
+	if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
+		if len(asked.Supersteps) == 0 {
+			return CreateThread200JSONResponse(showThread(t)), nil
+		}
+		if err := s.begin(ctx, t, made, supersteps(asked.Supersteps)); err != nil {
 			return nil, err
 		}
-	} else if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
-		return CreateThread200JSONResponse(showThread(t)), nil
 	}
 	found, err := s.thread(ctx, t.Ref)
 	return CreateThread200JSONResponse(found), err
+}
+
+// begin makes the first state of a thread. If the state is refused, and the request has made the
+// thread, the thread is deleted.
+func (s server) begin(ctx context.Context, t thread.Thread, made bool, steps []graph.Superstep) error {
+	_, err := s.update(ctx, t, thread.Newest, nil, steps)
+	if err != nil && made {
+		err = errors.Join(err, s.unmake(ctx, t))
+	}
+	return err
+}
+
+// unmake deletes a thread that a refused request has made, even when the client has gone: the same
+// request may be sent again with the same id. A thread that another request has used since stays.
+func (s server) unmake(ctx context.Context, made thread.Thread) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
+	defer stop()
+	t, err := s.Threads.Get(ctx, made.Ref) // with the bytes that were counted since
+	if err == nil && t.Lock.Epoch == made.Lock.Epoch {
+		err = s.Threads.DeleteAsRead(ctx, t)
+	}
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+		return nil
+	}
+	return err
 }
 
 // GetThread reads a thread with its newest values.
