@@ -1303,7 +1303,7 @@ type ListenerReleasesRequest struct {
 type ListenerReport struct {
 	DeploymentID string `json:"deployment_id"`
 
-	// Message A sentence for people, perhaps with the agent's last output. The last 16 KiB are kept. Required for `failed`.
+	// Message A sentence for people, perhaps with the agent's last output. The last 16 KiB are kept, and secrets are hidden as in logs. Required for `failed`.
 	Message *string `json:"message,omitempty"`
 	Number  int64   `json:"number"`
 	Order   string  `json:"order"`

@@ -21,6 +21,7 @@ import (
 const (
 	outputKept = "Listeners: what is handed in with `logs` is read, searched and followed as any agent's log, without the deployment's secrets and the agent's token, which are not " +
 		"kept either; a call that is repeated with its `Idempotency-Key` adds its lines once."
+	reportShown   = "Listeners: the message of a report is kept and shown, in revisions, explanations, events and webhooks, without the deployment's secrets and the agent's token."
 	outputRefused = "Listeners: `logs` of a session that is over, or of a release that is not the listener's any more, are a 409, more than 512 KiB a 400, lines of the wrong shape a 422, " +
 		"more than 2 MiB at once and 64 KiB per second a 429 with `Retry-After`."
 )
@@ -91,6 +92,38 @@ func TestAnAgentAtAListenerHasALog(t *testing.T) {
 	}
 	if f.kept(t, "line 19") == "" {
 		t.Error("the lines are nowhere")
+	}
+}
+
+// TestAReportShowsNoSecret has a listener report the last output of an agent that names its
+// secrets, and looks for them in all answers that tell of it.
+func TestAReportShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	rule(t, reportShown)
+	f := setUpRollouts(t, func(*deployment.Config, *controlplane.Config) {})
+	path, created := f.createListener(t, newListener("cluster", "agents"))
+	body := with(fromImage("weather"), "source_config.listener_id", created.id("id"))
+	body["secrets"] = []any{object{"name": "TOKEN", "value": "open-sesame"}}
+	deploymentPath, d := f.create(t, body)
+	revision := d.id("latest_revision_id")
+	claim := f.call(t, "POST", path+"/claim", object{"holder": "a"})
+	s := &listenerStage{fixture: f, path: path, session: claim.member("session"), work: workOf(t, claim)[0]}
+	token := fmt.Sprint(s.work["release"].(object)["env"].(object)["SLIPWAY_INVOKE_TOKEN"])
+	message := "its last output: cannot use open-sesame\nnor " + token
+	wantStatus(t, f.call(t, "POST", path+"/report", s.report(1, "failed", "reason", "START_FAILED", "message", message)), http.StatusNoContent)
+	if got := f.await(t, deploymentPath, revision); got != "DEPLOY_FAILED" {
+		t.Fatalf("the revision is %s", got)
+	}
+	of := deploymentPath + "/revisions/" + revision
+	for _, at := range []string{of, of + "/explanation", deploymentPath + "/events", path + "/diagnostics"} {
+		got := f.call(t, "GET", at, nil)
+		wantStatus(t, got, http.StatusOK)
+		if text := string(got.text); strings.Contains(text, "open-sesame") || strings.Contains(text, token) {
+			t.Errorf("%s shows a secret: %s", at, text)
+		}
+	}
+	if got := f.call(t, "GET", of, nil).id("status_message"); !strings.Contains(got, "its last output: cannot use ***\nnor ***") {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -33,7 +33,7 @@ func (s server) RenewListenerSession(ctx context.Context, request RenewListenerS
 // ReportListenerRelease takes a listener's report.
 func (s server) ReportListenerRelease(ctx context.Context, request ReportListenerReleaseRequestObject) (ReportListenerReleaseResponseObject, error) {
 	body := request.Body
-	err := s.Listeners.Report(ctx, sessionOf(ctx, request.ListenerID, body.Session), listener.Report{
+	err := s.Deployments.Report(ctx, sessionOf(ctx, request.ListenerID, body.Session), listener.Report{
 		Deployment: body.DeploymentID, Revision: body.RevisionID, Order: body.Order, Number: body.Number, State: compute.State(body.State),
 		Reason: value(body.Reason), Message: value(body.Message), URL: value(body.URL),
 	})

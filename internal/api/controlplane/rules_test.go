@@ -103,7 +103,7 @@ var deploymentChapters = []chapter{
 		"Listeners: `claim` waits for work, which is the image, the environment with secrets and token, and the resources; reports are numbered and decide what becomes of the release.",
 		"Listeners: a revision whose listener does not call is DEPLOY_FAILED with LISTENER_OFFLINE, one that it does not make healthy with NOT_READY, in words.",
 		"Listeners: one process at a time speaks for a listener; another is refused with 409 until the session is over, and the one before from then on.",
-		outputKept, outputRefused, listenerDiagnosed,
+		outputKept, outputRefused, reportShown, listenerDiagnosed,
 		"Listeners: the `url` of a report is https with a public address, 400 otherwise, unless the server allows others.",
 		"A listener has a strong ETag: 304 for an `If-None-Match` that has it, 412 and no change for an `If-Match` without it; of many changes of one version one wins.",
 	}},

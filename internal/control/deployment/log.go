@@ -83,7 +83,7 @@ func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind
 
 // read is Read for a revision that was just read.
 func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, window LogWindow) (LogPage, error) {
-	hidden, err := l.hidden(ctx, d, r)
+	hidden, err := l.Deployments.hidden(ctx, d, r)
 	if err != nil {
 		return LogPage{}, err
 	}
@@ -201,7 +201,7 @@ func (f *follower) look(ctx context.Context, ref revision.Ref) error {
 
 // hide reads the values that no reader may see.
 func (f *follower) hide(ctx context.Context) error {
-	hidden, err := f.Logs.hidden(ctx, f.deployment, f.revision)
+	hidden, err := f.Deployments.hidden(ctx, f.deployment, f.revision)
 	if err == nil {
 		f.hidden = &hidden
 	}
@@ -262,32 +262,6 @@ func (f *follower) drain(ctx context.Context) error {
 		}
 		query.After = page.Next
 	}
-}
-
-// hidden returns the values that no reader may see: the revision's secrets, also the earlier
-// values of its references, the credentials of its repository, and the values in more.
-func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, more ...string) (revisionlog.Secrets, error) {
-	values, err := l.Deployments.everReferred(ctx, d, r)
-	if err != nil {
-		return revisionlog.Secrets{}, err
-	}
-	secrets, err := l.Deployments.Secrets(ctx, RefOf(r.Ref), r.Secrets)
-	if err != nil {
-		return revisionlog.Secrets{}, err
-	}
-	values = append(values, more...)
-	for _, secret := range secrets {
-		values = append(values, secret.Value)
-	}
-	if len(r.Credentials) > 0 {
-		credentials, err := l.Deployments.Open(ctx, RefOf(r.Ref), r.Credentials)
-		if err != nil {
-			return revisionlog.Secrets{}, err
-		}
-		_, password, _ := strings.Cut(string(credentials), ":")
-		values = append(values, string(credentials), password)
-	}
-	return revisionlog.NewSecrets(values), nil
 }
 
 // LoggedRevision returns the revision whose log is meant where only a deployment is named: the

@@ -24,7 +24,7 @@ func (l *Logs) Append(ctx context.Context, session listener.Session, output list
 	if d.Status == AwaitingDelete {
 		return fault.New(fault.Conflict, "Deployment ID %s is being deleted; its output is not kept.", d.Deployment)
 	}
-	hidden, err := l.hidden(ctx, d, r, token)
+	hidden, err := l.Deployments.hidden(ctx, d, r, token)
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,11 @@ func (s *Store) Admit(ctx context.Context, session Session, output Output) (toke
 	return s.token(ctx, ref.Revision)
 }
 
+// Token returns the token with which a revision's agent is invoked, which no text may show.
+func (s *Store) Token(ctx context.Context, revision string) (string, error) {
+	return s.token(ctx, revision)
+}
+
 func (o Output) check() error {
 	problems := new(rules)
 	for _, field := range []struct{ name, value string }{{"deployment_id", o.Deployment}, {"revision_id", o.Revision}} {
