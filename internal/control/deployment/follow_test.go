@@ -9,7 +9,11 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // refusing is a log of one line that refuses its first readers.
@@ -71,5 +75,86 @@ func TestARefusedFollowerGoesOn(t *testing.T) {
 	}
 	if lines, err := follow(3); lines != 1 || err != nil {
 		t.Errorf("after the end: got %d lines, %v", lines, err)
+	}
+}
+
+// replaced is a revision whose release another one has replaced, and its deployment.
+func (f *fixture) replaced(t *testing.T) (deployment.Deployment, revision.Ref) {
+	t.Helper()
+	d := f.create(t, fromGit("agent"))
+	first := f.promote(t, d.Ref)
+	f.patch(t, d.Ref, again)
+	f.promote(t, d.Ref)
+	if err := f.Retired(t.Context(), f.get(t, d.Ref), first.Revision); err != nil {
+		t.Fatal(err)
+	}
+	return f.get(t, d.Ref), first.Ref
+}
+
+// TestAFollowerWaitsForTheAgentOfAReplacedRevision that finishes with its callers.
+func TestAFollowerWaitsForTheAgentOfAReplacedRevision(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	_, ref := f.replaced(t)
+	reader, err := files.Open(t.TempDir(), f.clock.Now)
+	check.Must(t, err)
+	w, err := reader.Writer(ref.Revision, revisionlog.Deploy)
+	check.Must(t, err)
+	logs := deployment.Logs{Deployments: f.Store, Reader: reader, Now: f.clock.Now}
+	lines, ended := make(chan string), make(chan error, 1)
+	go func() {
+		_, err := logs.Follow(t.Context(), ref, revisionlog.Deploy, deployment.LogFilter{}, "", func(found []revisionlog.Line) error {
+			for _, line := range found {
+				lines <- line.Message
+			}
+			return nil
+		})
+		ended <- err
+	}()
+	for _, want := range []string{"early", "late", "last"} {
+		fmt.Fprintln(w, want)
+		select {
+		case got := <-lines:
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		case err := <-ended:
+			t.Fatalf("the log has ended before %q: %v", want, err)
+		}
+	}
+	check.Must(t, w.Close())
+	check.Must(t, <-ended)
+}
+
+// TestAFollowerWaitsAsLongAsAnAgentMayGoOn where the reader does not know when the agent ends.
+func TestAFollowerWaitsAsLongAsAnAgentMayGoOn(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	d, ref := f.replaced(t)
+	ends := func(ref revision.Ref) bool {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		logs := deployment.Logs{Deployments: f.Store, Reader: &refusing{}, Now: f.clock.Now, Drain: compute.DrainLimit}
+		_, err := logs.Follow(ctx, ref, revisionlog.Deploy, deployment.LogFilter{}, "", func([]revisionlog.Line) error {
+			cancel()
+			return nil
+		})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if ends(ref) {
+		t.Error("the log of a replaced revision ends at once")
+	}
+	if f.clock.Pass(compute.DrainLimit); !ends(ref) {
+		t.Error("the log of a replaced revision does not end")
+	}
+	f.delete(t, d.Ref)
+	if ends(d.Revision(d.Active)) {
+		t.Error("the log of a deleted deployment ends at once")
+	}
+	if f.clock.Pass(compute.DrainLimit); !ends(d.Revision(d.Active)) {
+		t.Error("the log of a deleted deployment does not end")
 	}
 }

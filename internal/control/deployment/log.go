@@ -30,6 +30,9 @@ type Logs struct {
 	// Appender takes the lines that listeners hand in.
 	Appender revisionlog.Appender
 	Now      clock.Clock
+	// Drain is how long the agent of a replaced or deleted revision may go on, where the reader
+	// does not know when the agent ends.
+	Drain time.Duration
 	// SearchLimit is how long a request looks for lines that match its filter, before it
 	// answers with the lines that it has found (5 s).
 	SearchLimit time.Duration
@@ -144,11 +147,11 @@ func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Ki
 		}
 		over, err := f.over(), f.drain(ctx)
 		busy := errors.Is(err, revisionlog.ErrBusy) // the watcher knows, and wakes later
-		if !busy && (err != nil || over) {
+		if !busy && (err != nil || over && !f.open) {
 			return f.revision, err
 		}
 		var end <-chan time.Time
-		if !busy && !f.live {
+		if !busy && !f.live && !f.open {
 			end = time.After(f.ending())
 		}
 		select {
@@ -177,8 +180,9 @@ type follower struct {
 	deployment Deployment
 	revision   revision.Revision
 	hidden     *revisionlog.Secrets
-	// live is set if the program still prints, or may print later.
-	live bool
+	// live is set if the program still prints, or may print later. open is set if a program that
+	// may not print later still prints, as callers may finish with it.
+	live, open bool
 }
 
 // look reads the state of the revision. If the revision is erased while it is followed, its
@@ -227,7 +231,16 @@ func (f *follower) over() bool {
 }
 
 // ending is how long it takes until the last line of a program that prints no more is shown.
-func (f *follower) ending() time.Duration { return f.revision.Updated.Add(f.Reader.Lag()).Sub(f.Now()) }
+func (f *follower) ending() time.Duration {
+	end := f.revision.Updated
+	if f.log.Kind == revisionlog.Deploy && f.revision.Status == revision.Deployed {
+		if f.deployment.Status == AwaitingDelete && f.deployment.Updated.After(end) {
+			end = f.deployment.Updated
+		}
+		end = end.Add(f.Drain)
+	}
+	return end.Add(f.Reader.Lag()).Sub(f.Now())
+}
 
 // drain sends the available lines. If other lines may still come before a line, that line
 // waits.
@@ -241,6 +254,7 @@ func (f *follower) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		f.open = page.Open
 		if len(page.Lines) > 0 && len(f.revision.SecretReferences) > 0 { // the values of secrets change while the agent prints
 			if err := f.hide(ctx); err != nil {
 				return err

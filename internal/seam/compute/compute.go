@@ -174,6 +174,9 @@ type Witness interface {
 	WhyEnded(ctx context.Context) string
 }
 
+// DrainLimit is how long a target lets callers finish, unless its configuration says otherwise.
+const DrainLimit = 10 * time.Minute
+
 // Target runs releases. All methods may be called concurrently.
 type Target interface {
 	// Apply makes the release run and keeps it running until Remove; it returns as soon as the

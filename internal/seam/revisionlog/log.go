@@ -53,6 +53,9 @@ type Page struct {
 	Next string
 	// More reports whether lines may follow. A page without lines can still have More.
 	More bool
+	// Open reports whether a program still writes the log, if the reader can know that. When
+	// the program ends, the watchers of the log wake.
+	Open bool
 }
 
 // Reader reads logs. All methods may be called concurrently.

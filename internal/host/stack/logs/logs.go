@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/cloudwatch"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/remote"
 )
@@ -26,7 +27,7 @@ func Of(s *stack.Stack) *deployment.Logs {
 		logs.Reader, logs.Appender = kept, kept
 	} else {
 		kept := cloudwatch.New(cloudwatch.Config{AWS: s.AWS, Builds: s.Get(variableBuildLog), Agents: s.Get(variableAgentLog)})
-		logs.Reader, logs.Appender = kept, kept
+		logs.Reader, logs.Appender, logs.Drain = kept, kept, compute.DrainLimit
 	}
 	return logs
 }

@@ -91,7 +91,7 @@ const maxAttempts = 6
 func New(cfg Config) (*Target, error) {
 	cfg.Compute = cmp.Or(cfg.Compute, Fargate)
 	cfg.Architecture = cmp.Or(cfg.Architecture, "ARM64")
-	cfg.DrainLimit = cmp.Or(cfg.DrainLimit, 10*time.Minute)
+	cfg.DrainLimit = cmp.Or(cfg.DrainLimit, compute.DrainLimit)
 	cfg.ReadyLimit = cmp.Or(cfg.ReadyLimit, 10*time.Minute)
 	cfg.StartLimit = cmp.Or(cfg.StartLimit, 5*time.Minute)
 	cfg.AWS.RetryMaxAttempts = cmp.Or(cfg.AWS.RetryMaxAttempts, maxAttempts)

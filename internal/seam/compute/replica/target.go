@@ -53,7 +53,7 @@ type Limits struct {
 // OrDefaults returns the limits with the defaults in the place of zeros.
 func (l Limits) OrDefaults() Limits {
 	l.ReadyLimit = cmp.Or(l.ReadyLimit, 300*time.Second)
-	l.DrainLimit = cmp.Or(l.DrainLimit, 10*time.Minute)
+	l.DrainLimit = cmp.Or(l.DrainLimit, compute.DrainLimit)
 	l.StopGrace = cmp.Or(l.StopGrace, 10*time.Second)
 	l.RestartMin = cmp.Or(l.RestartMin, 100*time.Millisecond)
 	l.RestartMax = cmp.Or(l.RestartMax, 30*time.Second)

@@ -118,6 +118,13 @@ func (l *Logs) release(name revisionlog.Log, log *appender) error {
 	return log.close()
 }
 
+// written reports whether a writer of a log is open.
+func (l *Logs) written(name revisionlog.Log) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open[name] != nil
+}
+
 func (l *Logs) dirOf(name revisionlog.Log) string { return filepath.Join(l.dir, name.Revision) }
 
 // check looks at the parts of the name that become part of a path.

@@ -34,11 +34,13 @@ func (l *Logs) Read(ctx context.Context, name revisionlog.Log, query revisionlog
 	if err != nil {
 		return revisionlog.Page{}, err
 	}
+	written := l.written(name) // before the lines are read: a page of a log that is not open misses none
 	found, err := segments(l.dirOf(name), name.Kind)
 	if err != nil {
 		return revisionlog.Page{}, fmt.Errorf("list %s log of revision %s: %w", name.Kind, name.Revision, err)
 	}
 	p := &page{Query: query, at: at, scan: scanLimit}
+	p.Open = written
 	read := p.forward
 	if query.Backward {
 		read = p.backward

@@ -48,7 +48,7 @@ func segments(dir string, kind revisionlog.Kind) ([]segment, error) {
 type appender struct {
 	dir  string
 	kind revisionlog.Kind
-	// wake informs the readers of the log about a new line.
+	// wake informs the readers of the log about a new line, and about the end of the writers.
 	wake func()
 	// writers counts the open writers. It belongs to Logs.
 	writers int
@@ -160,9 +160,11 @@ func (a *appender) rotate() error {
 	return nil
 }
 
+// close ends the log: its readers wait for no more lines.
 func (a *appender) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
+	a.wake()
 	return a.file.Close()
 }

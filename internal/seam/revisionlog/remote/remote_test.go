@@ -57,11 +57,17 @@ func TestReadAndWatch(t *testing.T) {
 	}
 	check.Must(t, reader.Append(t.Context(), log, []string{"one more", "and another"}))
 	<-changes.C()
-	if page, err := reader.Read(t.Context(), log, query); err != nil || len(page.Lines) != 2 || page.Lines[1].Message != "and another" {
+	if page, err := reader.Read(t.Context(), log, query); err != nil || len(page.Lines) != 2 || page.Lines[1].Message != "and another" || !page.Open {
 		t.Errorf("what was added: got %+v (%v)", page, err)
 	}
-	changes.Stop()
 	check.Must(t, w.Close())
+	for open := true; open; {
+		<-changes.C() // also tells the end of the last writer
+		page, err := reader.Read(t.Context(), log, query)
+		check.Must(t, err)
+		open = page.Open
+	}
+	changes.Stop()
 	if _, err := reader.Read(t.Context(), log, revisionlog.Query{After: "x", Limit: 1}); !errors.Is(err, revisionlog.ErrPosition) {
 		t.Errorf("a position that is none: got %v", err)
 	}
