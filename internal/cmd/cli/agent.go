@@ -141,13 +141,13 @@ func (a *answer) drain(ctx context.Context, hear func(client.Part), answered *ti
 	defer func() { err = errors.Join(err, stream.Close()) }()
 	for {
 		event, err := stream.Next(ctx)
+		*answered = time.Now() // up to the end of a silent stream, heartbeats were the answers
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		*answered = time.Now()
 		if event.ID != "" {
 			a.last = event.ID
 		}

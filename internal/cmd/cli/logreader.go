@@ -152,8 +152,8 @@ func (l *logReader) stream(ctx context.Context) (over bool, err error) {
 	}
 	defer stream.Close()
 	for {
-		l.answered = time.Now()
 		event, err := stream.Next(ctx)
+		l.answered = time.Now() // up to the end of a silent stream, heartbeats were the answers
 		switch {
 		case err != nil:
 			return false, err

@@ -43,13 +43,17 @@ type Client struct {
 // New returns a client of a server. It follows no redirect: the key, and the secrets in bodies, are
 // for the server alone.
 func New(server Server) *Client {
-	server.URL = strings.TrimSuffix(server.URL, "/")
-	transport := &http.Transport{
+	return Over(&http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: headerTimeout,
-	}
+	}, server)
+}
+
+// Over is New with another transport.
+func Over(transport http.RoundTripper, server Server) *Client {
+	server.URL = strings.TrimSuffix(server.URL, "/")
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{server: server, http: &http.Client{Transport: transport, CheckRedirect: stay}}
 }
