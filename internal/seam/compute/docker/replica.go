@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"syscall"
@@ -196,7 +197,7 @@ func (r *running) attach(id string) (copied <-chan struct{}, err error) {
 	stop := context.AfterFunc(r.follow, stream.Close)
 	r.copying.Go(guard.Func(r.engine.cfg.Log, "copy output of a container", func() {
 		defer close(done)
-		_, err := stdcopy.StdCopy(r.output, r.output, stream.Reader)
+		err := r.record(stream.Reader)
 		if stop() {
 			stream.Close()
 		}
@@ -213,7 +214,7 @@ func (r *running) copyLogs(id string) {
 	for {
 		out, err := r.engine.client.ContainerLogs(r.follow, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true, Since: since})
 		if err == nil {
-			_, err = stdcopy.StdCopy(r.output, r.output, out)
+			err = r.record(out)
 			since = time.Now().Format(time.RFC3339Nano)
 			err = errors.Join(err, out.Close())
 		}
@@ -222,6 +223,16 @@ func (r *running) copyLogs(id string) {
 			return
 		}
 	}
+}
+
+// record writes the output of one container into the log. Lines of other containers, and of the
+// container's error output, may come in the middle of a line.
+func (r *running) record(from io.Reader) error {
+	out, problems := r.output.Stream(), r.output.Stream()
+	defer out.End()
+	defer problems.End()
+	_, err := stdcopy.StdCopy(out, problems, from)
+	return err
 }
 
 // complain logs an error of reading output, unless the reading was told to end.

@@ -1,10 +1,13 @@
 package files_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
@@ -80,4 +83,34 @@ func allocated(t *testing.T, f func()) uint64 {
 			f()
 		}
 	}).AllocedBytesPerOp())
+}
+
+// TestOutputGoesOnAfterAFailedWrite keeps the next file of a log from being made for a while.
+func TestOutputGoesOnAfterAFailedWrite(t *testing.T) {
+	t.Parallel()
+	dir, revision := t.TempDir(), newRevision()
+	logs := open(t, dir)
+	w := writer(t, logs, revision)
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(dir, revision, fmt.Sprintf("deploy.%020d.jsonl", 0)))
+		check.Must(t, err)
+		return info.Size()
+	}
+	for size() < 10<<20-31<<10 {
+		_, err := fmt.Fprintln(w, strings.Repeat("x", 30<<10))
+		check.Must(t, err)
+	}
+	inTheWay := filepath.Join(dir, revision, fmt.Sprintf("deploy.%020d.jsonl", size()))
+	check.Must(t, os.Mkdir(inTheWay, 0o700))
+	lost := strings.Repeat(strings.Repeat("y", 32000)+"\n", 3)
+	if n, err := io.Copy(w, struct{ io.Reader }{strings.NewReader(lost)}); err != nil || n != int64(len(lost)) {
+		t.Errorf("the copying ends after %d of %d bytes: %v", n, len(lost), err)
+	}
+	check.Must(t, os.Remove(inTheWay))
+	_, err := fmt.Fprintln(w, "later")
+	check.Must(t, err)
+	if err := w.Close(); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("got %v", err)
+	}
+	wantMessages(t, messages(t, logs, revision, 1), "later")
 }

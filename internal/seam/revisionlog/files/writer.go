@@ -29,34 +29,61 @@ type Writer struct {
 	secrets revisionlog.Secrets
 	release func() error
 
-	mu sync.Mutex
-	// partial is the line that has not ended, up to the length at which it will certainly be
-	// cut. cut is true if more of the line was dropped.
+	mu     sync.Mutex
+	line   unfinished
+	last   []string
+	err    error
+	closed bool
+}
+
+// unfinished is a line that has not ended.
+type unfinished struct {
+	// partial is the beginning of the line, up to the length at which it will certainly be cut.
+	// cut is true if more of the line was dropped.
 	partial []byte
 	cut     bool
-	last    []string
-	err     error
-	closed  bool
+}
+
+// Stream is one of several outputs that share a writer. Each keeps its lines whole.
+type Stream struct {
+	writer *Writer
+	line   unfinished
 }
 
 func newWriter(log *appender, now clock.Clock, values []string, release func() error) *Writer {
 	return &Writer{log: log, now: now, secrets: revisionlog.NewSecrets(values), release: release}
 }
 
-// Write takes any piece of output. A line is written when it ends. An error does not end the
-// log: later lines are tried again, and the first error is returned from then on.
-func (w *Writer) Write(p []byte) (int, error) {
+// Write takes any piece of output. A line is written when it ends. Write returns no error, because
+// those who copy output end with the first error, and later lines can often be written again:
+// Close returns the first error.
+func (w *Writer) Write(p []byte) (int, error) { return w.take(&w.line, p) }
+
+// Stream returns a further output of the writer.
+func (w *Writer) Stream() *Stream { return &Stream{writer: w} }
+
+// Write is Writer.Write with a line of its own.
+func (s *Stream) Write(p []byte) (int, error) { return s.writer.take(&s.line, p) }
+
+// End ends the last line.
+func (s *Stream) End() {
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	s.writer.endLast(&s.line)
+}
+
+func (w *Writer) take(line *unfinished, p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for rest := p; len(rest) > 0; {
-		line, after, ended := bytes.Cut(rest, []byte{'\n'})
-		w.extend(line)
+		piece, after, ended := bytes.Cut(rest, []byte{'\n'})
+		w.extend(line, piece)
 		if ended {
-			w.endLine()
+			w.endLine(line)
 		}
 		rest = after
 	}
-	return len(p), w.err
+	return len(p), nil
 }
 
 // Note adds a line of the server itself.
@@ -83,26 +110,31 @@ func (w *Writer) Close() error {
 		return w.err
 	}
 	w.closed = true
-	if len(w.partial) > 0 {
-		w.endLine()
-	}
+	w.endLast(&w.line)
 	w.err = errors.Join(w.err, w.release())
 	return w.err
 }
 
 // extend adds to the unfinished line. Beyond the length of a line, it keeps as many bytes as
 // are needed to recognise the longest secret.
-func (w *Writer) extend(piece []byte) {
-	room := lineLimit + w.secrets.Longest() - len(w.partial)
+func (w *Writer) extend(line *unfinished, piece []byte) {
+	room := lineLimit + w.secrets.Longest() - len(line.partial)
 	if len(piece) > room {
-		piece, w.cut = piece[:room], true
+		piece, line.cut = piece[:room], true
 	}
-	w.partial = append(w.partial, piece...)
+	line.partial = append(line.partial, piece...)
 }
 
-func (w *Writer) endLine() {
-	message := w.clean(w.partial, w.cut)
-	w.partial, w.cut = w.partial[:0], false
+// endLast ends a line that its output has not ended.
+func (w *Writer) endLast(line *unfinished) {
+	if len(line.partial) > 0 {
+		w.endLine(line)
+	}
+}
+
+func (w *Writer) endLine(line *unfinished) {
+	message := w.clean(line.partial, line.cut)
+	line.partial, line.cut = line.partial[:0], false
 	w.last = append(w.last, keepEnd(message, lastBytes))
 	w.last = w.last[max(0, len(w.last)-lastLines):]
 	w.write(revisionlog.LevelOf(message), message)
