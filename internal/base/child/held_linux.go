@@ -81,17 +81,41 @@ func eachHeld(processes []*Process, ways []string, matches func(*unix.Stat_t) bo
 // heldBy calls do for each file that a process holds, each time that it holds it. Only root finds
 // files that are mapped and not open. A file that disappears meanwhile holds nothing.
 func heldBy(pid int, ways []string, do func(*unix.Stat_t)) {
-	for _, way := range ways {
-		dir := fmt.Sprintf("/proc/%d/%s", pid, way)
-		entries, err := os.ReadDir(dir)
-		if err != nil {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return
+	}
+	looked := 0
+	for _, entry := range threads {
+		thread, err := strconv.Atoi(entry.Name())
+		if err != nil || looked != 0 && shareFiles(looked, thread) {
 			continue
 		}
-		for _, entry := range entries {
-			var file unix.Stat_t
-			if unix.Stat(filepath.Join(dir, entry.Name()), &file) == nil {
-				do(&file)
-			}
+		looked = thread
+		for _, way := range ways {
+			heldIn(fmt.Sprintf("/proc/%d/%s", thread, way), do)
 		}
 	}
+}
+
+// heldIn calls do for the files to which the links in a directory of /proc lead.
+func heldIn(dir string, do func(*unix.Stat_t)) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		var file unix.Stat_t
+		if unix.Stat(filepath.Join(dir, entry.Name()), &file) == nil {
+			do(&file)
+		}
+	}
+}
+
+// shareFiles reports whether two threads have the same open files. Threads do, until one of them
+// ends or takes files of its own. If the kernel does not tell, they do not.
+func shareFiles(one, other int) bool {
+	const files = 2 // KCMP_FILES
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(one), uintptr(other), files, 0, 0, 0)
+	return errno == 0 && order == 0
 }

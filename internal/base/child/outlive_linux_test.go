@@ -12,23 +12,14 @@ import (
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
-// headless is a Python program whose first thread ends: the system shows the program as one that has
-// ended, while another thread works on.
-const headless = `import ctypes, os, threading, time
-print(os.getpid(), flush=True)
-for stream in (0, 1, 2): os.close(stream)
-threading.Thread(target=time.sleep, args=(600,)).start()
-ctypes.CDLL(None).pthread_exit(None)`
-
 // TestAttackByOutliving has a program that leaves its group, its session and its parent, and
-// empties its environment, and takes a misleading name.
+// empties its environment, and takes a misleading name or outlives its first thread.
 func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		for _, leave := range []string{
 			"env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &", "env -i setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 600 >/dev/null 2>&1\" & sleep 0.1' &",
 			"env -i prlimit --rttime=1000:1000 2>/dev/null setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' || env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &",
 			"cp $(command -v sleep) './x) Z' && env -i setsid sh -c 'echo $$; exec \"./x) Z\" 600 >/dev/null 2>&1' &", // its name looks like the state of one that has ended
-			"env -i setsid python3 -c '" + headless + "' &",
 		} {
 			var out bytes.Buffer
 			p := g.start(t, leave+" sleep 0.3", &out)
@@ -38,13 +29,17 @@ func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks 
 			}
 			wantEnded(t, name, out.String())
 		}
+		var hidden bytes.Buffer
+		p := g.startHiding(t, "outside", &hidden)
+		<-p.Done()
+		wantEnded(t, name, hidden.String())
 		// A server that was killed left the process, and the next server ends it.
 		dir := t.TempDir()
 		abandoned, err := child.Open(dir)
 		check.Must(t, err)
 		var out bytes.Buffer
 		started := make(chan struct{})
-		p, err := abandoned.Start(child.Command{
+		p, err = abandoned.Start(child.Command{
 			Args: []string{"sh", "-c", "env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 600"}, Dir: g.own, Env: []string{"PATH=/usr/bin:/bin"},
 			Stdout:  signalled{&out, started},
 			Confine: child.Confinement{Private: g.data, Write: []string{g.own}, User: g.user},
