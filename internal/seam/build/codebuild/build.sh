@@ -162,8 +162,8 @@ if [ "$(get '.build != null')" = true ]; then
   done
   as=()
   if [ "$(id -u)" = 0 ]; then
-    chown -R 65534:65534 "$tree" "$work/home" "$work/tmp"
-    as=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs)
+    chown -R "$SLIPWAY_USER:$SLIPWAY_USER" "$tree" "$work/home" "$work/tmp"
+    as=(setpriv --reuid="$SLIPWAY_USER" --regid="$SLIPWAY_USER" --clear-groups --no-new-privs)
     # It has to get into its directory, and to see nothing else there.
     chmod 711 "$dir" "$work"
     chmod 600 "$dir/result" "$log"
@@ -176,6 +176,8 @@ if [ "$(get '.build != null')" = true ]; then
   code=0
   wait "$running" || code=$?
   wait "$shown" || true
+  # What the command has started ends with it. It could put a link to root's files in place of a file while docker reads the tree.
+  [ "${#as[@]}" = 0 ] || "${as[@]}" bash -c 'kill -9 -1' 2>/dev/null || true
   if [ $code != 0 ] && over; then
     fail BUILD_TIMEOUT "the build was stopped after $SLIPWAY_TIMEOUT seconds, while the build command $text was running. $(last_words)"
   elif [ $code -gt 128 ]; then

@@ -277,6 +277,8 @@ func (a *account) startBuild(w http.ResponseWriter, body json.RawMessage) {
 			r.tag = v.Value
 		case v.Name == "SLIPWAY_DIR":
 			v.Value = filepath.Join(dir, "slipway")
+		case v.Name == "SLIPWAY_USER":
+			v.Value = strconv.Itoa(firstUser + int(commands.Add(1)))
 		case v.Type == "SECRETS_MANAGER":
 			v.Value = a.secrets[v.Value]
 		}

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
+
+// firstUser is before the users of build commands, and after those of people and services. Each
+// command has its own user, as on machines of their own: commands counts them.
+const firstUser = 70_000
+
+var commands atomic.Int32
 
 func TestACommitBecomesAnImage(t *testing.T) {
 	t.Parallel()
@@ -257,8 +265,9 @@ func TestTheBuildCommandIsAStranger(t *testing.T) {
 			}
 		}
 	}
-	if os.Getuid() == 0 && read(t, filepath.Join(app, "user")) != "65534\n" {
-		t.Errorf("it runs as user %s", read(t, filepath.Join(app, "user")))
+	user, err := strconv.Atoi(strings.TrimSpace(read(t, filepath.Join(app, "user"))))
+	if check.Must(t, err); os.Getuid() == 0 && user <= firstUser {
+		t.Errorf("it runs as user %d", user)
 	}
 }
 
@@ -276,6 +285,25 @@ func TestTheBuildCommandOwnsNoSettings(t *testing.T) {
 	}
 	if user, err := os.ReadFile(ran); err == nil {
 		t.Errorf("a program of the build command ran as user %s", user)
+	}
+}
+
+// TestTheBuildCommandLeavesNoProcess has a build command that leaves a process in a session of its
+// own.
+func TestTheBuildCommandLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		return // only root gives the command a user of its own, as in CodeBuild
+	}
+	a := newAccount(t)
+	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("setsid sleep 600 >/dev/null 2>&1 & echo $! > left")})
+	if got := end(t, a.builder(), newSpec(serveGit(t, repo, ""))); got.State != build.Succeeded {
+		t.Fatalf("got %+v", got)
+	}
+	left := strings.TrimSpace(read(t, filepath.Join(a.images, "context", "app", "left")))
+	if status, err := os.ReadFile(filepath.Join("/proc", left, "status")); err == nil && !strings.Contains(string(status), "State:\tZ") {
+		t.Errorf("process %s lives on", left)
+		output(t, nil, "kill", left)
 	}
 }
 

@@ -110,6 +110,7 @@ func (b *Builder) input(spec build.Spec, from sources, n note) (*codebuild.Start
 		{"SLIPWAY_TOOLS", b.cfg.Tools},
 		{"SLIPWAY_TIMEOUT", strconv.Itoa(int(b.cfg.Timeout.Seconds()))},
 		{"SLIPWAY_DIR", "/tmp/slipway"},
+		{"SLIPWAY_USER", "65534"}, // nobody: no other process of the build's machine has this user
 	} {
 		input.EnvironmentVariablesOverride = append(input.EnvironmentVariablesOverride, types.EnvironmentVariable{
 			Name: aws.String(v[0]), Value: aws.String(v[1]), Type: types.EnvironmentVariableTypePlaintext,
