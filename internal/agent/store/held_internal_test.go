@@ -126,7 +126,8 @@ func TestTheVectorsOfOtherDeploymentsStay(t *testing.T) {
 	if !held(ours) || !held(theirs) {
 		t.Fatal("nothing is held")
 	}
-	check.Must(t, s.Erase(t.Context(), ours.Workspace, ours.Deployment))
+	_, err = s.Erase(t.Context(), ours.Workspace, ours.Deployment)
+	check.Must(t, err)
 	if held(ours) || !held(theirs) {
 		t.Errorf("held are ours: %v, theirs: %v", held(ours), held(theirs))
 	}

@@ -126,7 +126,8 @@ func TestHeldVectorsAreThoseOfTheTable(t *testing.T) {
 					check.Must(t, err)
 				}
 			}
-			check.Must(t, h.holding.Erase(t.Context(), owner.Workspace, owner.Deployment))
+			_, err := h.holding.Erase(t.Context(), owner.Workspace, owner.Deployment)
+			check.Must(t, err)
 			h.same(t, randomOf(0))
 		})
 	}

@@ -270,25 +270,43 @@ func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (b
 	return len(page.Items) == 0, nil
 }
 
-// Erase removes all items that a deployment has stored.
-func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+// eraseMargin is the time before the deadline of its caller after which Erase begins no other page.
+const eraseMargin = 10 * time.Second
+
+// Erase removes the items that a deployment has stored. It ends early when the time of the caller
+// runs out, but never before its first page, and reports whether more may be left.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more bool, err error) {
 	owner := Owner{workspace, deployment}
-	for first := ""; ; {
-		var err error
+	for first := ""; !more; {
 		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
-			return err
+			return false, err
 		}
-		lasting, partition := int64(0), keys.StorePartition(workspace, deployment, first)
-		err = table.Erase(ctx, s.table, partition, func(item *table.Item) bool {
-			if item.Expires.IsZero() { // the count of the other items ends with their month
-				lasting += item.Int(attrCounted)
-			}
-			return true
-		})
-		s.held.erased(partition.PK)
-		s.count(ctx, owner, Item{counted: lasting}, Item{}, s.now())
-		if err != nil {
-			return err
+		if more, err = s.erasePartition(ctx, owner, first); err != nil {
+			return false, err
 		}
 	}
+	return more, nil
+}
+
+func (s *Store) erasePartition(ctx context.Context, owner Owner, first string) (more bool, err error) {
+	queries := keys.StorePartition(owner.Workspace, owner.Deployment, first)
+	defer s.held.erased(queries[0].PK)
+	for _, query := range queries {
+		for items, err := range table.Erased(ctx, s.table, query) {
+			if err != nil {
+				return false, err
+			}
+			lasting := int64(0)
+			for _, item := range items {
+				if item.Expires.IsZero() { // the count of the other items ends with their month
+					lasting += item.Int(attrCounted)
+				}
+			}
+			s.count(ctx, owner, Item{counted: lasting}, Item{}, s.now())
+			if clock.EndsWithin(ctx, eraseMargin) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

@@ -192,7 +192,6 @@ const eraseMargin = 15 * time.Second
 // reports whether more may be left. A page ends early when the time of the caller runs out, but
 // never before its first thread.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more bool, err error) {
-	deadline, limited := ctx.Deadline()
 	begun := false
 	for _, query := range keys.ThreadLists(workspace, deployment) {
 		query.Limit = 20
@@ -201,7 +200,7 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 			return false, fmt.Errorf("list threads: %w", err)
 		}
 		for _, item := range page.Items {
-			if begun && limited && time.Until(deadline) < eraseMargin {
+			if begun && clock.EndsWithin(ctx, eraseMargin) {
 				return true, nil
 			}
 			begun = true

@@ -182,7 +182,8 @@ func (s *Server) openStores() {
 func (s *Server) openJobs() {
 	log, now := s.config.Log, clock.System
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.store, run.PermitEraser{Table: s.records}, s.uploads, s.pushed, s.encrypted},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, run.PermitEraser{Table: s.records}, s.uploads, s.pushed, s.encrypted},
+		Items:        s.store,
 		Images:       s.pushed,
 		Integrations: s.repositories.integrations,
 		Uploads:      s.uploads,

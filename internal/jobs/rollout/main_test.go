@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -116,7 +117,7 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 	s.threads = thread.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	stored := deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: m.now, Log: log, Integrations: m.credentials}
 	config := rollout.Config{
-		Integrations: m.credentials, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Logs: m.logs, Hasher: m.key, Now: m.now, Log: log, Patience: m.patience,
+		Integrations: m.credentials, Threads: s.threads, Items: store.NewStore(tb, clock.System, quota.Limits{}, slog.Default()), Workflow: s.workflow, Builder: m.builder, Logs: m.logs, Hasher: m.key, Now: m.now, Log: log, Patience: m.patience,
 		Stopping: s.workflow.Closing(),
 	}
 	if m.images != nil {

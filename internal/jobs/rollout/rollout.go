@@ -77,12 +77,20 @@ type Eraser interface {
 	Erase(ctx context.Context, workspace, deployment string) error
 }
 
+// PageEraser removes a page of the data that it keeps about a deployment, and reports whether more
+// may be left. It ends in time before the deadline of ctx.
+type PageEraser interface {
+	Erase(ctx context.Context, workspace, deployment string) (more bool, err error)
+}
+
 // Config is the configuration of a Rollout.
 type Config struct {
 	Deployments *deployment.Store
 	Threads     *thread.Store
 	// Kept are the stores of the other data of a deployment, crons first.
-	Kept     []Eraser
+	Kept []Eraser
+	// Items are what the agents of a deployment have stored.
+	Items    PageEraser
 	Workflow workflow.Engine
 	Builder  build.Builder
 	// Uploads are the sources of revisions of uploaded sources; nil if there are no uploads.

@@ -155,11 +155,13 @@ func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
 			return answered{}, err
 		}
 	}
-	more, err := r.Threads.Erase(ctx, t.Workspace, t.Deployment)
-	if more {
-		return answered{next: eraseThreads}, err
+	for _, large := range []PageEraser{r.Items, r.Threads} {
+		more, err := large.Erase(ctx, t.Workspace, t.Deployment)
+		if more || err != nil {
+			return answered{next: eraseThreads}, err
+		}
 	}
-	return answered{next: eraseDeployment}, err
+	return answered{next: eraseDeployment}, nil
 }
 
 func (r *Rollout) eraseDeployment(ctx context.Context, t task, bear bearing) (answered, error) {

@@ -122,7 +122,9 @@ func StoreNamespacesAfter(workspace, deployment, first string) table.Query {
 	return query
 }
 
-// StorePartition asks for everything below a first label.
-func StorePartition(workspace, deployment, first string) table.Query {
-	return table.Query{PK: storePK(workspace, deployment, first)}
+// StorePartition asks for everything below a first label: the items, the vectors, and at last the
+// notes by which the partition is found.
+func StorePartition(workspace, deployment, first string) []table.Query {
+	pk := storePK(workspace, deployment, first)
+	return []table.Query{{PK: pk, Prefix: storeItemPrefix}, {PK: pk, Prefix: storeVectorsPrefix}, {PK: pk, Prefix: storeNamespacePrefix}}
 }

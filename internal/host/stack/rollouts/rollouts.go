@@ -81,7 +81,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 		return nil, err
 	}
 	uploaded := uploads.Of(r.Stack)
-	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Store(), run.PermitEraser{Table: r.Table()}, uploaded}
+	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), run.PermitEraser{Table: r.Table()}, uploaded}
 	pushed, err := images.Of(r.Stack)
 	if err != nil {
 		return nil, err
@@ -91,6 +91,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 	}
 	r.work = rollout.New(rollout.Config{
 		Kept:         keeps,
+		Items:        r.Store(),
 		Images:       pushed,
 		Uploads:      uploaded,
 		Integrations: integrations,

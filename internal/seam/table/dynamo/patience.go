@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -52,11 +53,10 @@ func (r patient) GetRetryToken(ctx context.Context, attempt error) (func(error) 
 
 // mayWait reports whether a call that has had no answer since start waits longer.
 func mayWait(ctx context.Context, patience time.Duration, start time.Time) bool {
-	deadline, ok := ctx.Deadline()
-	if ok && time.Until(deadline) < lastMoment {
+	if clock.EndsWithin(ctx, lastMoment) {
 		return false
 	}
-	if patience == 0 && !ok {
+	if _, ok := ctx.Deadline(); patience == 0 && !ok {
 		patience = withoutDeadline
 	}
 	return patience == 0 || time.Since(start) < patience
