@@ -91,9 +91,9 @@ func writeWhole(name string, write func(io.Writer) error) (err error) {
 
 const restoreLong = `Make a data directory from FILE, which slipway backup has written. The directory must not exist, or be empty.
 
-Agents that were built from repositories are in the data directory, and many of them contain its path:
-restore to the path of the original directory, or deploy these agents again afterwards. The command
-says so if the paths differ.
+Built agents are in the data directory, and their files contain its path: restore to the path of the
+original directory, or deploy these agents again afterwards, with slipway deploy DIR --force or slipway
+deploy --repo URL. The command says so if the paths differ.
 
 FILE "-" is standard input.`
 
@@ -137,7 +137,8 @@ func restored(w io.Writer, manifest standalone.Manifest, data string) error {
 		return err
 	}
 	if path != manifest.Data {
-		text += "the agents were built in another directory: deploy each of them again\n"
+		// Without --force, the command would find that the sources have not changed.
+		text += "the agents were built in another directory: deploy each of them again, with slipway deploy DIR --force or slipway deploy --repo URL\n"
 	}
 	_, err = io.WriteString(w, text)
 	return err
