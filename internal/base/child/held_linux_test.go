@@ -51,7 +51,7 @@ func init() { //nolint:gochecknoinits // here, the program runs in its first thr
 		<-time.After(time.Hour)
 	case "life":
 		go takeFiles()
-		unix.Syscall(unix.SYS_EXIT, 0, 0, 0) //nolint:errcheck // it ends the first thread only
+		unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // it ends the first thread only
 	case "outside":
 		leaveHidden()
 	}
@@ -96,8 +96,8 @@ func (g ground) startHiding(t *testing.T, how string, out io.Writer) *child.Proc
 }
 
 // TestAttackByHiddenFiles has programs that hold removed files and sockets where they are hard to
-// find: with a misleading name, by a thread with files of its own, and by a thread that has outlived
-// the first one.
+// find: with a misleading name, by a thread with files of its own, and by a thread that has
+// outlived the first one.
 func TestAttackByHiddenFiles(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
 		for _, how := range []string{"nothing", "name", "files", "life"} {

@@ -82,7 +82,7 @@ func (n ownNames) wrong(image string) string {
 	if err != nil {
 		return fmt.Sprintf("This is no name of an image (%v)", err)
 	}
-	// The repository of all deployments, with nothing after its name, has the images that were built.
+	// The images that the platform has built are in the repository that all other names begin with.
 	own := n.all != "" && strings.HasPrefix(oneSpelling(named.Name())+"/", oneSpelling(n.all))
 	if strings.HasPrefix(named.Name(), builtImages) || own && !registry.In(n.repository, image) {
 		return "This image belongs to another deployment"
