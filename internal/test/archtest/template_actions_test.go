@@ -95,11 +95,10 @@ var (
 	removeUploads = []string{"s3:DeleteObject", "s3:ListBucket"}
 	// buildActions are the actions of the script of a build: pushing to the repository, reading the
 	// secrets whose names begin with the prefix and "-build-", and reading the layer with the tools
-	// and the bucket of uploads. Without the right to list the bucket, S3 does not say whether an
-	// object exists.
+	// and the bucket of uploads, which it may not list.
 	buildActions = []string{
 		"ecr:BatchCheckLayerAvailability", "ecr:CompleteLayerUpload", "ecr:GetAuthorizationToken", "ecr:InitiateLayerUpload", "ecr:PutImage", "ecr:UploadLayerPart",
-		"lambda:GetLayerVersion", "s3:GetObject", "s3:ListBucket", "secretsmanager:GetSecretValue",
+		"lambda:GetLayerVersion", "s3:GetObject", "secretsmanager:GetSecretValue",
 	}
 )
 

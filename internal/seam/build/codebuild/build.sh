@@ -44,7 +44,8 @@ download() {
   echo "unpacking $SLIPWAY_TARBALL"
   local object=${SLIPWAY_TARBALL#s3://} size
   if ! size=$(aws s3api head-object --bucket "${object%%/*}" --key "${object#*/}" --query ContentLength --output text 2>"$log"); then
-    if grep -qF '(404)' "$log"; then
+    # S3 forbids to look for what is not there, because the role may not list the bucket.
+    if grep -qE '\((403|404)\)' "$log"; then
       fail SOURCE_NOT_FOUND 'nothing was uploaded to the source_tarball_path, or it is not kept any more. PUT the tarball to the upload_url first, or upload it again.'
     fi
     cat "$log" >&2

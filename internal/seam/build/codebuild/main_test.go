@@ -140,7 +140,7 @@ func newAccount(t *testing.T) *account {
 echo "aws $*" >>"$CALLS"
 case $2 in
   get-layer-version-by-arn) echo "file://`+tools+`" ;;
-  head-object) [ -e "$IMAGES/$6" ] || { echo 'An error occurred (404) when calling the HeadObject operation: Not Found' >&2; exit 254; }; stat -c %s "$IMAGES/$6" ;;
+  head-object) [ -e "$IMAGES/$6" ] || { echo 'An error occurred (403) when calling the HeadObject operation: Forbidden' >&2; exit 254; }; stat -c %s "$IMAGES/$6" ;;
   cp) cp "$IMAGES/${4#s3://`+uploadBucket+`/}" "$5" ;;
   *) sed -n 's/^credential_process = //p' "$HOME/.aws/config" 2>/dev/null | sh; echo password ;;
 esac
