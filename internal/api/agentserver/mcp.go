@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -24,6 +26,8 @@ import (
 const (
 	// mostTools is how many assistants are shown as tools.
 	mostTools = 100
+	// mostNamed is among how many assistants with a similar name a call looks for its tool.
+	mostNamed = 1000
 	// maxToolAnswer is the largest answer of a tool in bytes: the protocol's messages are whole
 	// in memory.
 	maxToolAnswer = 4 << 20
@@ -35,6 +39,12 @@ const (
 	maxMCPAnswer = 16 << 20
 	// inputCost is how often the package of the protocol copies the schemas of tools.
 	inputCost = 4
+)
+
+// The methods of messages about tools.
+const (
+	methodList = "tools/list"
+	methodCall = "tools/call"
 )
 
 // unknownMethod begins the reason of the protocol's package for a method that it does not know.
@@ -53,7 +63,7 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON for every client
 	message := mcpMessage{}
 	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
-	offers, err := toolServer{self}.offer(ctx, optional.Text(message.Method))
+	offers, err := toolServer{self}.offer(ctx, message)
 	if refused, ok := errors.AsType[*selfRefusal](err); ok {
 		return refused, nil
 	}
@@ -66,44 +76,39 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 // toolServer shows the assistants of a deployment as tools.
 type toolServer struct{ self }
 
-// offer returns the protocol's server for a message with a method. Only messages about tools need
-// the tools.
-func (s toolServer) offer(ctx context.Context, method string) (*mcp.Server, error) {
+// offer returns the protocol's server for a message. Only messages about tools need the tools.
+func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server, error) {
 	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	if method != "tools/list" && method != "tools/call" {
+	method := optional.Text(message.Method)
+	if method != methodList && method != methodCall {
 		return offers, nil
 	}
-	assistants, err := s.assistants(ctx)
-	if err != nil {
-		return nil, err
-	}
 	describe := s.describe
-	if method == "tools/list" {
+	if method == methodList {
 		describe = s.describeTyped(isUntyped) // a call needs no schemas
 	}
 	described, err := describe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]int{}
-	for _, a := range assistants {
-		names[a.Name]++
-		names[a.ID]++ // an assistant may have the id of another assistant as its name
+	tools, err := s.tools(ctx)
+	if called := message.Params.Name; err == nil && method == methodCall && !isAmong(tools, called) {
+		tools, err = s.find(ctx, called, described)
+	}
+	if err != nil {
+		return nil, err
 	}
 	inputs := map[string]json.RawMessage{}
-	for _, a := range assistants {
+	for _, a := range tools {
 		if inputs[a.Graph] == nil {
 			inputs[a.Graph] = inputOf(described.Graphs[a.Graph].InputSchema)
 		}
 		if err := budget.HoldOf(ctx).Take(ctx, int64(len(inputs[a.Graph]))*inputCost); err != nil {
 			return nil, err
 		}
-		tool := &mcp.Tool{Name: a.ID, Description: a.Description, InputSchema: inputs[a.Graph]}
-		if names[a.Name] == 1 && toolName.MatchString(a.Name) {
-			tool.Name = a.Name
-		}
+		tool := &mcp.Tool{Name: a.tool, Description: a.Description, InputSchema: inputs[a.Graph]}
 		offers.AddTool(tool, func(ctx context.Context, call *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 			// The package of the protocol calls this function in a goroutine of its own.
 			err = guard.Run(nil, "call a tool", func() error {
@@ -134,22 +139,104 @@ type toolAssistant struct {
 	Graph       string `json:"graph_id"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	// tool is the name of the tool.
+	tool string
 }
 
-// assistants returns the newest assistants that the caller may see.
-func (s toolServer) assistants(ctx context.Context) (found []toolAssistant, err error) {
-	answer := recording{limit: maxToolAnswer}
-	err = s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, map[string]any{"limit": mostTools, "select": []string{"assistant_id", "graph_id", "name", "description"}})
-	if answer.full {
-		return nil, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxToolAnswer)
-	}
+// isAmong reports whether a tool has the name.
+func isAmong(tools []toolAssistant, name string) bool {
+	return slices.ContainsFunc(tools, func(a toolAssistant) bool { return a.tool == name })
+}
+
+// tools returns the assistants that are shown as tools: the default assistants that the caller may
+// see, and the newest of the others. An assistant whose name is no name of a tool, or belongs to
+// several of them, has its id as the name of the tool.
+func (s toolServer) tools(ctx context.Context) ([]toolAssistant, error) {
+	found, more, err := s.search(ctx, map[string]any{"limit": mostTools})
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(answer.body.Bytes(), &found); err != nil {
-		return nil, fmt.Errorf("read the assistants: %w", err)
+	if more { // the default assistants are as old as the deployment
+		oldest, _, err := s.search(ctx, map[string]any{"limit": mostTools, "sort_order": "asc"})
+		if err != nil {
+			return nil, err
+		}
+		standing := slices.DeleteFunc(oldest, func(a toolAssistant) bool { return !a.isDefault() })
+		found = slices.Concat(standing, slices.DeleteFunc(found, toolAssistant.isDefault))
+		found = found[:min(len(found), mostTools)]
+	}
+	names := map[string]int{}
+	for _, a := range found {
+		names[a.Name]++
+		names[a.ID]++ // an assistant may have the id of another assistant as its name
+	}
+	for i, a := range found {
+		found[i].tool = a.ID
+		if names[a.Name] == 1 && toolName.MatchString(a.Name) {
+			found[i].tool = a.Name
+		}
 	}
 	return found, nil
+}
+
+// isDefault reports whether the assistant is the default assistant of its graph.
+func (a toolAssistant) isDefault() bool { return a.ID == assistant.DefaultID(a.Graph) }
+
+// find returns the assistant that a call names though it is not among the tools that are shown: by
+// its id, by the name of a graph, or by its name if no other assistant has this name.
+func (s toolServer) find(ctx context.Context, name string, described ownDescription) (found []toolAssistant, err error) {
+	if !toolName.MatchString(name) {
+		return nil, nil
+	}
+	assistantID := name
+	if _, isGraph := described.Graphs[name]; isGraph {
+		assistantID = assistant.DefaultID(name)
+	}
+	if isID(assistantID) {
+		answer := recording{limit: maxToolAnswer}
+		err := s.ask(ctx, &answer, http.MethodGet, url.URL{Path: "/assistants/" + assistantID}, nil)
+		if refused, ok := errors.AsType[*selfRefusal](err); ok && refused.status == http.StatusNotFound {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = make([]toolAssistant, 1)
+		if err := json.Unmarshal(answer.body.Bytes(), &found[0]); err != nil {
+			return nil, fmt.Errorf("read the assistant: %w", err)
+		}
+	} else {
+		some, more, err := s.search(ctx, map[string]any{"limit": mostNamed, "name": name})
+		if err != nil {
+			return nil, err
+		}
+		found = slices.DeleteFunc(some, func(a toolAssistant) bool { return a.Name != name })
+		if more || len(found) > 1 {
+			return nil, nil
+		}
+	}
+	for i := range found {
+		found[i].tool = name
+	}
+	return found, nil
+}
+
+// search returns the assistants that the caller may see and that a search asks for. It reports
+// whether there are more.
+func (s toolServer) search(ctx context.Context, asked map[string]any) (found []toolAssistant, more bool, err error) {
+	asked["select"] = []string{"assistant_id", "graph_id", "name", "description"}
+	answer := recording{limit: maxToolAnswer}
+	err = s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, asked)
+	if answer.full {
+		return nil, false, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxToolAnswer)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if err := json.Unmarshal(answer.body.Bytes(), &found); err != nil {
+		return nil, false, fmt.Errorf("read the assistants: %w", err)
+	}
+	return found, answer.Header().Get("X-Pagination-Next") != "", nil
 }
 
 // call makes a run on a thread of its own, and returns its final values.
@@ -191,6 +278,8 @@ type mcpAnswer struct {
 type mcpMessage struct {
 	ID, Result, Error json.RawMessage
 	Method            *string
+	// Params has the name of the tool that a call is for.
+	Params struct{ Name string }
 }
 
 // VisitSendMCPMessageResponse implements SendMCPMessageResponseObject. A message that the

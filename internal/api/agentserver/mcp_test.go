@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -91,6 +93,45 @@ func TestAssistantsAreTools(t *testing.T) {
 	wantStatus(t, f.call(t, "DELETE", "/assistants/"+ann, nil), http.StatusNoContent)
 	if slices.Contains(toolNames(t, session), "Ann") {
 		t.Error("a deleted assistant is a tool")
+	}
+}
+
+// TestMoreAssistantsThanTools checks that the default assistants stay tools, and that an assistant
+// that is not listed can be called by its id, and by its name if no other assistant has this name.
+func TestMoreAssistantsThanTools(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	create := func(name string) string {
+		t.Helper()
+		made := f.call(t, "POST", "/assistants", object{"graph_id": "weather", "name": name})
+		wantStatus(t, made, http.StatusOK)
+		return made.string("assistant_id")
+	}
+	old, twin, shy := create("old"), create("twin"), create("an old one")
+	create("older")
+	create("twin")
+	for i := range 100 {
+		create(fmt.Sprint("a", i))
+	}
+	agent := create("agent") // its name is the name of a graph
+	session := f.tools(t, f.key)
+	names := toolNames(t, session)
+	for name, listed := range map[string]bool{"weather": true, assistant.DefaultID("agent"): true, agent: true, "a99": true, "a0": false, "old": false, "twin": false, "agent": false} {
+		if slices.Contains(names, name) != listed {
+			t.Errorf("the tool %s is listed: %t, want %t", name, !listed, listed)
+		}
+	}
+	if len(names) != 100 {
+		t.Errorf("%d tools are listed, want 100", len(names))
+	}
+	for name, runs := range map[string]bool{
+		"weather": true, "agent": true, "a0": true, "a99": true, "old": true, old: true, strings.ToUpper(shy): true, twin: true,
+		"twin": false, "an old one": false, "a": false, "nobody": false, "..": false, unknownID: false,
+	} {
+		answer, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: hi()["input"]})
+		if got := err == nil && !answer.IsError; got != runs {
+			t.Errorf("a call of %s runs: %t, want %t (%v)", name, got, runs, err)
+		}
 	}
 }
 
