@@ -33,6 +33,14 @@ func ParseFilter(text json.RawMessage) (Filter, error) {
 }
 
 func checkFilter(value any, at string) error {
+	if elements, ok := value.([]any); ok {
+		for i, element := range elements {
+			if err := checkFilter(element, fmt.Sprintf("%s.%d", at, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	members, ok := value.(map[string]any)
 	if !ok {
 		return nil

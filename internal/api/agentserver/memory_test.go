@@ -76,7 +76,11 @@ func TestTheStoreRefusesWhatItCannotName(t *testing.T) {
 	} {
 		wantStatus(t, f.call(t, "PUT", "/store/items", body), http.StatusUnprocessableEntity)
 	}
-	wantStatus(t, f.call(t, "POST", "/store/items/search", object{"filter": object{"a": object{"$in": 1}}}), http.StatusBadRequest)
+	f.remember(t, "k", object{"a": []any{[]any{1}}}, "b")
+	for at, wrong := range map[string]any{"filter.a": object{"$in": 1}, "filter.a.0": []any{object{"$in": 1}}, "filter.a.0.1": []any{[]any{1, object{"$in": 1}}}} {
+		wantDetail(t, f.call(t, "POST", "/store/items/search", object{"filter": object{"a": wrong}}), http.StatusBadRequest,
+			at+`: "$in" is no operator: $eq, $ne, $gt, $gte, $lt and $lte are.`)
+	}
 }
 
 // TestTheStoreIsSearched searches below namespaces, with filters, in pages: the item that was
@@ -106,6 +110,7 @@ func TestTheStoreIsSearched(t *testing.T) {
 		"less":           {object{"filter": object{"n": object{"$lt": 2}}}, []string{"a"}},
 		"nested":         {object{"filter": object{"of": object{"who": "c"}}}, []string{"c"}},
 		"list":           {object{"filter": object{"tags": []string{"x", "a"}}}, []string{"a"}},
+		"list of tests":  {object{"filter": object{"tags": []any{object{"$gt": "w"}, "a"}}}, []string{"a"}},
 		"first page":     {object{"limit": 2}, []string{"a", "b"}},
 		"second page":    {object{"limit": 2, "offset": 2, "query": "ann"}, []string{"c", "d"}},
 	} {
