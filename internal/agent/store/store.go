@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -161,20 +164,26 @@ func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key st
 // read writes it again, so that not each read is a write.
 const refreshGrain = 20
 
+// refreshesAtOnce is how many items are refreshed in parallel: a search may find a thousand.
+const refreshesAtOnce = 16
+
 // refresh renews the time to live of items. An item that was written meanwhile needs no
 // refresh.
 func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 	now := s.now()
+	refreshes, ctx := errgroup.WithContext(ctx)
+	refreshes.SetLimit(refreshesAtOnce)
 	for _, item := range items {
 		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
 			continue
 		}
-		err := s.held.write(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, item.Namespace, item.Key), func() (change, error) {
-			return s.renew(ctx, owner, item, now)
-		})
-		if err != nil {
-			return fmt.Errorf("refresh item: %w", err)
-		}
+		at := keys.StoreItem(owner.Workspace, owner.Deployment, item.Namespace, item.Key)
+		refreshes.Go(guard.ErrFunc(nil, "refresh an item", func() error {
+			return s.held.write(ctx, at, func() (change, error) { return s.renew(ctx, owner, item, now) })
+		}))
+	}
+	if err := refreshes.Wait(); err != nil {
+		return fmt.Errorf("refresh item: %w", err)
 	}
 	return nil
 }
