@@ -144,6 +144,45 @@ func TestDefaultAssistantIsStoredWhenItIsChanged(t *testing.T) {
 	}
 }
 
+// TestTheFirstVersionOfADefaultAssistantStays makes the first version the current one, which is the
+// first change of the assistant. An earlier release did not store the version then.
+func TestTheFirstVersionOfADefaultAssistantStays(t *testing.T) {
+	t.Parallel()
+	for name, earlier := range map[string]bool{"now": false, "earlier": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			agent := assistant.DefaultID("agent")
+			versions := func(want ...int64) {
+				t.Helper()
+				found, err := f.Versions(t.Context(), f.owner, agent, assistant.Search{Limit: 10})
+				f.must(err)
+				var got []int64
+				for _, a := range found {
+					got = append(got, a.Version)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("versions (-want +got):\n%s", diff)
+				}
+			}
+			_, err := f.SetLatest(t.Context(), f.owner, agent, 1)
+			f.must(err)
+			if earlier {
+				f.must(f.table.Delete(t.Context(), keys.AssistantVersion(f.owner.Workspace, f.owner.Deployment, agent, 1)))
+			}
+			versions(1)
+			_, err = f.Update(t.Context(), f.owner, agent, assistant.Patch{Name: new("Ada")})
+			f.must(err)
+			versions(2, 1)
+			first, err := f.SetLatest(t.Context(), f.owner, agent, 1)
+			f.must(err)
+			if first.Name != "agent" {
+				t.Errorf("the first version has the name %q", first.Name)
+			}
+		})
+	}
+}
+
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -57,6 +57,16 @@ func (o Owner) byDefault(assistant string) (Assistant, bool) {
 	return Assistant{}, false
 }
 
+// firstVersion returns the write of the first version of a default assistant that has no other
+// version: it is stored with the first change. Earlier releases stored the assistant without it if
+// the change made the first version the current one.
+func (o Owner) firstVersion(a Assistant) []table.Write {
+	if _, standing := o.byDefault(a.Assistant); !standing || a.newest > 1 {
+		return nil
+	}
+	return []table.Write{a.putVersion(a.Created)}
+}
+
 // checkGraph returns an error if the deployment does not serve the graph.
 func (o Owner) checkGraph(graph string) error {
 	if slices.Contains(o.Graphs, graph) {
@@ -209,10 +219,7 @@ func (s *Store) Update(ctx context.Context, owner Owner, assistant string, patch
 		if a.newest >= MostVersions {
 			return a, nil, fault.New(fault.Conflict, "An assistant has at most %d versions. Create another one.", MostVersions)
 		}
-		var writes []table.Write
-		if !a.stored {
-			writes = append(writes, a.putVersion(a.Created))
-		}
+		writes := owner.firstVersion(a)
 		content, err := patch.apply(a.Content)
 		if err != nil {
 			return a, nil, err
@@ -227,7 +234,7 @@ func (s *Store) Update(ctx context.Context, owner Owner, assistant string, patch
 func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, version int64) (Assistant, error) {
 	return s.change(ctx, owner, assistant, func(a Assistant, _ time.Time) (Assistant, []table.Write, error) {
 		if version == a.Version {
-			return a, nil, nil
+			return a, owner.firstVersion(a), nil
 		}
 		item, err := record.Get(ctx, s.table, "version of assistant", keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, version),
 			fault.New(fault.NotFound, "Assistant %s has no version %d.", assistant, version))
@@ -274,7 +281,7 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 	if err != nil {
 		return nil, err
 	}
-	if !current.stored {
+	if owner.firstVersion(current) != nil {
 		if ok, err := search.match(current); err != nil || !ok || search.Offset > 0 {
 			return nil, err
 		}
