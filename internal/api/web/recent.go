@@ -20,9 +20,15 @@ type recent struct {
 	now, before int64
 }
 
+// add counts a request of a window. A request that comes late, because the next window began
+// meanwhile, counts for its own.
 func (r *recent) add(window int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if window == r.window-1 {
+		r.before++
+		return
+	}
 	r.enter(window)
 	r.now++
 }
@@ -31,7 +37,9 @@ func (r *recent) add(window int64) {
 func (r *recent) last(window int64) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(window)
+	if window != r.window-1 {
+		r.enter(window)
+	}
 	return r.before
 }
 
