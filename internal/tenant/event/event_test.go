@@ -324,16 +324,26 @@ func TestAFollowerReadsOnAfterADeletionThatWasUndone(t *testing.T) {
 	told(event.DeploymentDeleted)
 	told(event.DeploymentUndeleted)
 	told(event.DeploymentDeleted)
-	var last []event.Type
-	if err := event.Follow(t.Context(), f.Deployment(workspace, d), "", func(found []event.Placed) error {
-		for _, e := range found {
-			last = append(last, e.Type)
+	follow := func(after string) (last []event.Placed) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := event.Follow(ctx, f.Deployment(workspace, d), after, func(found []event.Placed) error {
+			last = append(last, found...)
+			return nil
+		}); err != nil {
+			t.Fatalf("behind %q: %v", after, err)
 		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+		return last
 	}
-	if len(last) != 102 || last[100] != event.DeploymentUndeleted || last[101] != event.DeploymentDeleted {
+	last := follow("")
+	if len(last) != 102 || last[100].Type != event.DeploymentUndeleted || last[101].Type != event.DeploymentDeleted {
 		t.Errorf("got %d events, at last %v", len(last), last[max(0, len(last)-3):])
+	}
+	if again := follow(last[99].Position); len(again) != 2 {
+		t.Errorf("behind a deletion that was undone: got %v", again)
+	}
+	if again := follow(last[101].Position); len(again) != 0 {
+		t.Errorf("behind the end: got %v", again)
 	}
 }

@@ -78,8 +78,10 @@ type Reader interface {
 	Now() string
 	// watch wakes a reader when there may be more events.
 	watch() watcher
-	// ends reports that the log is over if no event follows this event.
+	// ends reports that the log is over if no event follows this event. endsAt is ends for the
+	// event of a position.
 	ends(e Event) bool
+	endsAt(ctx context.Context, position string) (bool, error)
 }
 
 type watcher struct {
@@ -122,6 +124,18 @@ func (l deploymentLog) watch() watcher {
 
 func (l deploymentLog) ends(e Event) bool { return e.Type == DeploymentDeleted }
 
+func (l deploymentLog) endsAt(ctx context.Context, position string) (bool, error) {
+	if position == "" {
+		return false, nil
+	}
+	item, err := l.table.Get(ctx, keys.DeploymentEvent(l.workspace, l.deployment, position))
+	if err != nil || item == nil {
+		return false, err
+	}
+	e, err := decode(l.workspace, item)
+	return l.ends(e), err
+}
+
 func (l deploymentLog) Read(ctx context.Context, after string, limit int) ([]Placed, error) {
 	if after != "" && !id.Valid(after) {
 		return nil, errPosition
@@ -158,7 +172,11 @@ func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) e
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	for over := false; ; {
+	over, err := log.endsAt(ctx, after) // a client may come back behind the end
+	if err != nil {
+		return err
+	}
+	for {
 		found, err := log.Read(ctx, after, batch)
 		if err != nil {
 			return err

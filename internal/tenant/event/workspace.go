@@ -32,6 +32,8 @@ func (l workspaceLog) watch() watcher {
 
 func (workspaceLog) ends(Event) bool { return false }
 
+func (workspaceLog) endsAt(context.Context, string) (bool, error) { return false, nil }
+
 func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Placed, error) {
 	at, err := parsePosition(after)
 	if err != nil {
