@@ -3,6 +3,7 @@ package deployment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,13 +42,17 @@ func (s *Store) Restart(ctx context.Context, ref Ref) (Restart, error) {
 
 // restart starts the workflow of a deployment that has agents.
 func (s *Store) restart(ctx context.Context, d Deployment) (Restart, error) {
-	now := s.now()
+	now, entry := s.now(), audit.New(ctx, audit.RestartDeployment, d.Deployment, d.Name)
 	restart := Restart{ID: id.New(now), Revision: cmp.Or(d.Active, d.Slot)}
-	if err := s.table.Transact(ctx, audit.New(ctx, audit.RestartDeployment, d.Deployment, d.Name).Write(d.Workspace, now)); err != nil {
+	if err := s.table.Transact(ctx, entry.Write(d.Workspace, now)); err != nil {
 		return Restart{}, fmt.Errorf("note restart: %w", err)
 	}
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Restart: restart.ID})
-	if err := s.workflow.Start(context.WithoutCancel(ctx), workflow.Restart, restart.ID, input); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.workflow.Start(ctx, workflow.Restart, restart.ID, input); err != nil {
+		// The first entry was written before the restart, so that no restart is without one.
+		entry.Outcome, entry.Detail = audit.Refused, d.Name+": the restart could not be started"
+		err = errors.Join(err, s.table.Transact(ctx, entry.Write(d.Workspace, s.now())))
 		s.log.ErrorContext(ctx, "restart was not started", "deployment", d.Deployment, "error", err)
 		return Restart{}, fault.New(fault.Unavailable, "The restart of deployment ID %s could not be started. Try again.", d.Deployment)
 	}

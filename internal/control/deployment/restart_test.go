@@ -3,6 +3,7 @@ package deployment_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -87,6 +88,10 @@ func TestWhatCannotBeRestarted(t *testing.T) {
 	refused("one whose workflow does not start", other.Ref, fault.Unavailable)
 	if restarts := f.engine.restarts(); len(restarts) != 0 {
 		t.Errorf("started: %v", restarts)
+	}
+	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{Action: audit.RestartDeployment}, audit.Page{Limit: 100})
+	if err != nil || len(entries) != 2 || entries[0].Outcome != audit.Refused || entries[0].Resource != other.Deployment || !strings.Contains(entries[0].Detail, "could not be started") {
+		t.Errorf("audit log: %+v, %v", entries, err)
 	}
 }
 
