@@ -195,6 +195,8 @@ func (s *Store) cancelQueued(t thread.Thread, run Run, action Action, why Reason
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {
 		o.Add(table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
+		run.Status = Removed
+		o.Join(s.observe(run))
 	} else {
 		o.Add(record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits))
 	}

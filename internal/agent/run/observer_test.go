@@ -38,10 +38,16 @@ func TestRunsAreObserved(t *testing.T) {
 	third := f.create("third", run.Interrupt)
 	a := f.claim(third)
 	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E", Message: "m"}}))
+	fourth, _ := f.started("fourth")
+	fifth, sixth := f.create("fifth", run.Enqueue), f.create("sixth", run.Enqueue)
+	for _, r := range []run.Run{fifth, fourth, sixth} {
+		f.must(f.runs.Cancel(t.Context(), r.Ref, run.ActionRollback))
+	}
 	want := notes{
 		first.Run + " started after 7 s", first.Run + " ended with success",
 		second.Run + " started after 0 s", second.Run + " ended with interrupted",
 		third.Run + " started after 0 s", third.Run + " ended with error",
+		fourth.Run + " started after 0 s", fifth.Run + " ended with removed", fourth.Run + " ended with removed", sixth.Run + " ended with removed",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

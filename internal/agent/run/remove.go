@@ -62,6 +62,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 		}
 		o.Add(table.Delete{Key: run.Key()}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
 		o.Join(s.releasePermit(run))
+		o.Join(s.observe(run))
 	}
 	if page.Cursor == "" {
 		t.CutRuns(&change, "", "")

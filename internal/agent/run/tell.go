@@ -62,9 +62,7 @@ const maxTold = 8 << 20
 //
 // The observer, if there is one, is told after the commit.
 func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outbox) {
-	if s.observer != nil {
-		o.Then(func(ctx context.Context) { s.observer.Ended(ctx, run) })
-	}
+	o.Join(s.observe(run))
 	if run.Webhook == "" || s.webhooks == nil {
 		return o
 	}
@@ -84,6 +82,15 @@ func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outb
 		Workspace: run.Workspace, Deployment: run.Deployment, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
 	})
 	return sent
+}
+
+// observe tells the observer, if there is one, the end of a run. This is all that is told of a run
+// that was rolled back.
+func (s *Store) observe(run Run) (o record.Outbox) {
+	if s.observer != nil {
+		o.Then(func(ctx context.Context) { s.observer.Ended(ctx, run) })
+	}
+	return o
 }
 
 // tellQuestions tells that a change leaves a thread with questions, or a thread that had questions
