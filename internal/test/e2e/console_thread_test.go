@@ -16,7 +16,7 @@ func TestBrowserConsoleThread(t *testing.T) {
 	type story struct {
 		Findings, Complaints                     []string
 		Failed, Going, Stopped                   []string
-		Evidence                                 string
+		Evidence, Took                           string
 		Buttons, Decisions, Before, After, RanOn []string
 		AtWork, Followed                         []string
 		Nodes                                    []int
@@ -36,6 +36,7 @@ func TestBrowserConsoleThread(t *testing.T) {
 		Followed:  []string{"/runs/RUN/stream"},
 		Nodes:     []int{1, 0},
 		Evidence:  "planted line\n",
+		Took:      "1 min 23 s",
 		Buttons:   []string{"Accept", "Accept as edited", "Answer"},
 		Decisions: []string{"approve", "reject"},
 		Before:    []string{"planted question", "ok"}, After: []string{"edited question"}, RanOn: []string{"edited again", "ok"},

@@ -96,7 +96,7 @@ class Run extends Live {
       <dl class="facts">
         <dt>Strategy</dt><dd>${this.asked.multitask_strategy}</dd>
         <dt>Created</dt><dd>${when(e.created_at)}</dd>
-        <dt>Took</dt><dd>${e.ended_at ? seconds(all.at(-1).to - begin) : 'it goes on'}</dd>
+        <dt>Took</dt><dd>${e.ended_at ? seconds(Date.parse(e.ended_at) - begin) : 'it goes on'}</dd>
         <dt>Id</dt><dd><code>${e.run_id}</code></dd>
       </dl>
       ${this.graph?.nodes.length && this.graph.nodes.length <= mostNodes ? html`<h2>Graph</h2><div class="scroll" tabindex="0" role="region" aria-label="Graph"><slipway-graph

@@ -51,6 +51,14 @@ tell(async (browser) => {
   seen.findings.push(...await audit(page, "run"));
   await picture("run");
 
+  // It lasted until it had ended, also if its last part had ended before.
+  await page.route("**/explanation", async (route) => {
+    const response = await route.fetch(), found = await response.json();
+    await route.fulfill({ response, json: { ...found, ended_at: new Date(Date.parse(found.created_at) + 83000).toISOString() } });
+  }, { times: 1 });
+  await page.reload();
+  seen.took = await page.locator("dt", { hasText: "Took" }).locator("+ dd").innerText();
+
   // A run that goes on is shown as it goes on, and can be stopped. Its page follows that run alone.
   const going = await begin({ event: "messages", data: [{ type: "AIMessageChunk", id: "m", content: "Hel" }, { graph_node: "agent" }] }, { hold: true });
   followed.clear();
