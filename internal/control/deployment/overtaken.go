@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// skipped is how many revisions are written at a time: each with its event, and the items that
-// deliver the event.
-const skipped = 6
+// skipped is how many revisions are written at a time: each with its event, and with a delivery of
+// the event to each webhook, which a workspace may have 20 of.
+const skipped = (table.MaxWrites - 1) / (2 + 20)
 
 // Skip writes that the revisions which the revision in the slot has overtaken are SKIPPED.
 // Readers have seen this status since the slot was passed on; Skip adds their events. It may
