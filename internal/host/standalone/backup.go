@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
@@ -260,13 +261,33 @@ func Restore(ctx context.Context, r io.Reader, data string) (manifest Manifest, 
 		return manifest, err
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
-	if err := unpack(ctx, archive, fresh); err != nil {
+	if err := unpackAll(ctx, archive, compressed, fresh); err != nil {
 		return manifest, errors.Join(err, child.RemoveFiles(fresh))
 	}
 	if err := os.Remove(data); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return manifest, errors.Join(err, child.RemoveFiles(fresh))
 	}
-	return manifest, os.Rename(fresh, data)
+	return manifest, moveTo(fresh, data)
+}
+
+// moveTo gives a directory another name, durably.
+func moveTo(dir, name string) error {
+	if err := os.Rename(dir, name); err != nil {
+		return err
+	}
+	return disk.SyncDir(filepath.Dir(name))
+}
+
+// unpackAll writes the entries of a backup below dir durably, and reads the backup to its end: the
+// checksum of the whole follows the last entry.
+func unpackAll(ctx context.Context, archive *tar.Reader, compressed io.Reader, dir string) error {
+	if err := unpack(ctx, archive, dir); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, compressed); err != nil {
+		return fmt.Errorf("the backup is damaged: %w", err)
+	}
+	return disk.Sync(dir)
 }
 
 // unpack writes the entries of a backup below dir. The modes of directories come last, because

@@ -2,8 +2,10 @@ package standalone_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,5 +92,33 @@ func TestABackupNeedsTheServersOwnFiles(t *testing.T) {
 	err := standalone.Backup(t.Context(), data, new(bytes.Buffer), func(string, error) {})
 	if !errors.Is(err, syscall.ENAMETOOLONG) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestADamagedBackupIsNotRestored flips one bit at a time of what a backup holds of a file, and of
+// its checksum.
+func TestADamagedBackupIsNotRestored(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	content := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{}).Read(content) // never returns an error
+	check.Must(t, os.WriteFile(filepath.Join(data, "file"), content, 0o600))
+	var archive bytes.Buffer
+	check.Must(t, standalone.Backup(t.Context(), data, &archive, func(string, error) {}))
+	whole := archive.Bytes()
+	at := bytes.Index(whole, content[len(content)/2:][:100]) // random bytes are stored as they are
+	if at < 0 {
+		t.Fatal("the content is compressed")
+	}
+	for name, flipped := range map[string]int{"content": at, "checksum": len(whole) - 8} {
+		damaged := bytes.Clone(whole)
+		damaged[flipped] ^= 1
+		parent := t.TempDir()
+		if _, err := standalone.Restore(t.Context(), bytes.NewReader(damaged), filepath.Join(parent, "restored")); !errors.Is(err, gzip.ErrChecksum) {
+			t.Errorf("%s: got error %v, want %v", name, err, gzip.ErrChecksum)
+		}
+		if left := filesIn(t, parent); len(left) > 0 {
+			t.Errorf("%s: the files %v are left", name, left)
+		}
 	}
 }
