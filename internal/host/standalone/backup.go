@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
@@ -39,12 +40,12 @@ type Manifest struct {
 }
 
 // left are the paths below the data directory that a backup leaves out: marks of running
-// processes, caches that builds fill again, files that the next start erases, and the table's own
-// files, which the backup has as a copy.
+// processes, caches that builds fill again, files that the next start erases, and the files of the
+// table and of the keys, which the backup has as they were at one moment.
 var left = map[string]bool{
 	"lock": true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
 	"builds/erased": true, "agents/erased": true, "agents/releases": true, "agents/s": true,
-	DatabaseFile: true, DatabaseFile + "-wal": true, DatabaseFile + "-shm": true,
+	DatabaseFile: true, DatabaseFile + "-wal": true, DatabaseFile + "-shm": true, KeyFile: true,
 }
 
 // builds holds the files of builds, which agents may change at any time.
@@ -72,9 +73,11 @@ func Backup(ctx context.Context, data string, w io.Writer, skipped func(name str
 	}
 	defer func() { err = errors.Join(err, child.RemoveFiles(private), held.Close()) }()
 	records := filepath.Join(private, DatabaseFile)
-	if err := sqlite.Backup(ctx, filepath.Join(data, DatabaseFile), records); err != nil {
+	keys, err := snapshot(ctx, data, records)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
 	manifest, err := json.Marshal(Manifest{Version: build.Version(), Data: data, Taken: clock.System()})
 	if err != nil {
 		return err
@@ -91,10 +94,29 @@ func Backup(ctx context.Context, data string, w io.Writer, skipped func(name str
 	if err := b.add(records, DatabaseFile); err != nil {
 		return err
 	}
+	if err := b.addRegular(keys, KeyFile); err != nil {
+		return err
+	}
 	if err := b.addAll(data); err != nil {
 		return err
 	}
 	return errors.Join(b.archive.Close(), compressed.Close())
+}
+
+// snapshot copies the records of a data directory, and opens the key file with the keys that have
+// sealed them, which may be replaced afterwards.
+func snapshot(ctx context.Context, data, records string) (keys *os.File, err error) {
+	file := filepath.Join(data, KeyFile)
+	err = keyfile.Hold(file, func() error {
+		if keys, err = os.Open(file); err != nil {
+			return err
+		}
+		if err = sqlite.Backup(ctx, filepath.Join(data, DatabaseFile), records); err != nil {
+			return errors.Join(err, keys.Close())
+		}
+		return nil
+	})
+	return keys, err
 }
 
 // second is the error of a call that also returns a count.
@@ -189,6 +211,10 @@ func (b backup) addFile(path, name string) (err error) {
 		return b.pass(name, err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	return b.addRegular(file, name)
+}
+
+func (b backup) addRegular(file *os.File, name string) error {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return err

@@ -1,6 +1,7 @@
 package standalone_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -106,6 +107,32 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	}
 }
 
+func secretsOf(t *testing.T, data string, tb table.Table) *workspacesecret.Store {
+	t.Helper()
+	key, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
+	check.Must(t, err)
+	return workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
+}
+
+// makeSecret makes a secret that the newest key of a data directory seals.
+func makeSecret(t *testing.T, data string, tb table.Table) workspacesecret.Ref {
+	t.Helper()
+	of, err := secretsOf(t, data, tb).Create(t.Context(), workspacesecret.Ref{Workspace: rand.Text(), Name: "search"}, map[string]string{"key": "open-sesame"})
+	check.Must(t, err)
+	return of.Ref
+}
+
+// wantSecrets checks that the keys of a data directory open secrets that makeSecret has made.
+func wantSecrets(t *testing.T, data string, tb table.Table, secrets ...workspacesecret.Ref) {
+	t.Helper()
+	s := secretsOf(t, data, tb)
+	for _, ref := range secrets {
+		if contents, err := s.Contents(t.Context(), ref.Workspace, ref.Name); err != nil || contents[ref.Name].Data["key"] != "open-sesame" {
+			t.Errorf("%s: got %v (%v)", ref.Workspace, contents, err)
+		}
+	}
+}
+
 // scanned is a table that runs a function before it is read whole for the first time.
 type scanned struct {
 	reseal.Table
@@ -125,40 +152,61 @@ func TestAKeyIsMadeWhileOthersAreRetired(t *testing.T) {
 	data := t.TempDir()
 	tb, file := open(t, data), filepath.Join(data, standalone.KeyFile)
 	defer tb.Close()
-	made := func(name string) workspacesecret.Ref {
-		t.Helper()
-		key, err := keyfile.Load(file)
-		check.Must(t, err)
-		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
-		of, err := s.Create(t.Context(), workspacesecret.Ref{Workspace: rand.Text(), Name: name}, map[string]string{"key": "open-sesame"})
-		check.Must(t, err)
-		return of.Ref
-	}
 	rotate := func() {
 		_, err := keyfile.Rotate(file)
 		check.Must(t, err)
 	}
-	secrets := []workspacesecret.Ref{made("first")}
+	secrets := []workspacesecret.Ref{makeSecret(t, data, tb)}
 	rotate()
-	secrets = append(secrets, made("second"))
+	secrets = append(secrets, makeSecret(t, data, tb))
 	gone, _, err := standalone.RetireKeys(t.Context(), data, &scanned{tb, rotate})
 	if !errors.Is(err, keyfile.ErrRotated) || gone != 0 {
 		t.Errorf("%d keys went (%v)", gone, err)
 	}
 	opens := func() {
 		t.Helper()
-		key, err := keyfile.Load(file)
-		check.Must(t, err)
-		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
-		for _, ref := range secrets {
-			if contents, err := s.Contents(t.Context(), ref.Workspace, ref.Name); err != nil || contents[ref.Name].Data["key"] != "open-sesame" {
-				t.Errorf("%s: got %v (%v)", ref.Name, contents, err)
-			}
-		}
+		wantSecrets(t, data, tb, secrets...)
 	}
 	opens()
 	if gone, _, err = standalone.RetireKeys(t.Context(), data, tb); err != nil || gone != 2 {
 		t.Errorf("%d keys went (%v)", gone, err)
 	}
 	opens()
+}
+
+// begun is a writer that runs a function before its first byte is written.
+type begun struct {
+	bytes.Buffer
+	before func()
+}
+
+func (b *begun) Write(p []byte) (int, error) {
+	b.before()
+	b.before = func() {}
+	return b.Buffer.Write(p)
+}
+
+// TestKeysAreRetiredDuringABackup has the backup copy the records before the values are sealed
+// again, and files after the older keys are gone.
+func TestKeysAreRetiredDuringABackup(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	tb := open(t, data)
+	secret := makeSecret(t, data, tb)
+	_, err := keyfile.Rotate(filepath.Join(data, standalone.KeyFile))
+	check.Must(t, err)
+	archive := &begun{before: func() {
+		gone, _, err := standalone.RetireKeys(t.Context(), data, tb)
+		if err != nil || gone != 1 {
+			t.Errorf("%d keys went (%v)", gone, err)
+		}
+	}}
+	check.Must(t, standalone.Backup(t.Context(), data, archive, func(string, error) {}))
+	check.Must(t, tb.Close())
+	restored := filepath.Join(t.TempDir(), "restored")
+	_, err = standalone.Restore(t.Context(), archive, restored)
+	check.Must(t, err)
+	tb = open(t, restored)
+	defer tb.Close()
+	wantSecrets(t, restored, tb, secret)
 }

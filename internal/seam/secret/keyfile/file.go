@@ -79,6 +79,27 @@ func Retire(path, id string) (gone int, err error) {
 
 // change replaces the keys in the file, all at once or not at all.
 func change(path string, decide func(roots [][]byte) ([][]byte, error)) (err error) {
+	return Hold(path, func() error {
+		roots, err := read(path)
+		if err != nil {
+			return err
+		}
+		if roots, err = decide(roots); err != nil {
+			return err
+		}
+		temp, err := write(path, slices.Concat(roots...))
+		if err != nil {
+			return err
+		}
+		if err := os.Rename(temp, path); err != nil {
+			return errors.Join(err, os.Remove(temp))
+		}
+		return disk.SyncDir(filepath.Dir(path))
+	})
+}
+
+// Hold keeps all processes from adding and removing keys of the file at path until during returns.
+func Hold(path string, during func() error) (err error) {
 	// The lock is on the directory, because the file is replaced.
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -88,21 +109,7 @@ func change(path string, decide func(roots [][]byte) ([][]byte, error)) (err err
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
-	roots, err := read(path)
-	if err != nil {
-		return err
-	}
-	if roots, err = decide(roots); err != nil {
-		return err
-	}
-	temp, err := write(path, slices.Concat(roots...))
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return dir.Sync()
+	return during()
 }
 
 func open(path string) (*envelope.Keyring, error) {
