@@ -84,7 +84,7 @@ func (s *Store) put(ctx context.Context, owner Owner, next Item, now time.Time, 
 				return nil
 			}
 			standing, err = decode(item)
-			next.version, next.Created, condition = standing.version, standing.Created, table.Equals(record.Version, standing.version)
+			next.version, next.Created, condition = standing.version, standing.Created, unchanged(item)
 			return err
 		})
 		switch {
@@ -137,9 +137,10 @@ func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires b
 	return put
 }
 
-// unchanged is the condition that a marker is the marker that was read.
-func unchanged(marker *table.Item) table.Cond {
-	return table.All(table.Equals(record.Version, marker.Int(record.Version)), table.Equals(record.Created, marker.Text(record.Created)))
+// unchanged is the condition that a marker or an item is as it was read. Another one that has its
+// key, after it was deleted, has the same versions, but another time of its creation.
+func unchanged(read *table.Item) table.Cond {
+	return table.All(table.Equals(record.Version, read.Int(record.Version)), table.Equals(record.Created, read.Text(record.Created)))
 }
 
 // Get returns an item. If refresh is set, it renews the item's time to live as if the item had
@@ -192,7 +193,9 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 // stays as it is.
 func (s *Store) renew(ctx context.Context, owner Owner, item Item, now time.Time) (made change, err error) {
 	made.renewed = true
-	writes := []table.Write{item.put(owner, now, table.Equals(record.Version, item.version))}
+	renewed := item.put(owner, now, table.Absent())
+	renewed.If = table.All(table.Equals(record.Version, item.version), table.Equals(record.Created, renewed.Item.Text(record.Created)))
+	writes := []table.Write{renewed}
 	if item.space != "" {
 		vectors, err := s.table.Get(ctx, item.vectorsKey(owner))
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
@@ -232,7 +235,7 @@ func (s *Store) remove(ctx context.Context, owner Owner, at table.Key) error {
 			return o, err
 		}
 		item, err := decode(stored)
-		o.Add(table.Delete{Key: at, If: table.Equals(record.Version, item.version)})
+		o.Add(table.Delete{Key: at, If: unchanged(stored)})
 		if item.space != "" {
 			o.Add(table.Delete{Key: keys.StoreVectors(at)})
 		}
