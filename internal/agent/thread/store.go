@@ -222,23 +222,26 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 }
 
 // erasePartition removes all items in a thread's partition. The thread's own item, which lists
-// find, and the item by which a timer finds the thread are removed last.
+// find, and the item by which a timer finds the thread are removed last. They stay if another
+// process has completed the erasure, and the thread was created again.
 func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
 	var last []table.Write
+	lives := false
 	err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool {
 		stays := item.Key == threadKey || item.Text(record.Kind) == ttlKind
 		if stays {
-			last = append(last, table.Delete{Key: item.Key})
+			last = append(last, table.Delete{Key: item.Key, If: table.Equals(record.Created, item.Text(record.Created))})
 		}
+		lives = lives || item.Key == threadKey && !isGrave(item)
 		return !stays
 	})
 	if err != nil {
 		return fmt.Errorf("erase thread partition: %w", err)
 	}
-	if len(last) == 0 {
+	if len(last) == 0 || lives {
 		return nil
 	}
-	if err := s.table.Transact(ctx, last...); err != nil {
+	if _, err := record.Try(ctx, s.table, last...); err != nil {
 		return fmt.Errorf("erase thread: %w", err)
 	}
 	return nil

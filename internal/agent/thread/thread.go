@@ -261,7 +261,11 @@ func (t Thread) ChangeLock(now time.Time) table.Update {
 // CheckLock returns the condition that the thread is still as it was read.
 func (t Thread) CheckLock() table.Write { return table.Check{Key: t.Key(), If: t.unchanged()} }
 
-func (t Thread) unchanged() table.Cond { return table.Equals(attrEpoch, t.Lock.Epoch) }
+// unchanged is the condition that the thread is still as it was read. The epochs of another thread
+// that has its id, after it was deleted, begin again.
+func (t Thread) unchanged() table.Cond {
+	return table.All(table.Equals(attrEpoch, t.Lock.Epoch), table.Equals(record.Created, clock.Format(t.Created)))
+}
 
 // MarkNewest makes a new run the newest run of the thread. A run that is not delayed is also the
 // tail.
