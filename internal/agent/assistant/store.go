@@ -236,8 +236,11 @@ func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, ve
 		if version == a.Version {
 			return a, owner.firstVersion(a), nil
 		}
-		item, err := record.Get(ctx, s.table, "version of assistant", keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, version),
-			fault.New(fault.NotFound, "Assistant %s has no version %d.", assistant, version))
+		absent := fault.New(fault.NotFound, "Assistant %s has no version %d.", assistant, version)
+		if version > a.newest { // a deleted assistant with the same id may have left it
+			return a, nil, absent
+		}
+		item, err := record.Get(ctx, s.table, "version of assistant", keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, version), absent)
 		if err != nil {
 			return a, nil, err
 		}
@@ -290,7 +293,7 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 	query := keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant)
 	found, err := table.Collect(ctx, s.table, query, search.window(), func(item *table.Item) (Assistant, bool, error) {
 		number, err := keys.AssistantVersionNumber(item.Key)
-		if err != nil {
+		if err != nil || number > current.newest { // a deleted assistant with the same id may have left it
 			return Assistant{}, false, err
 		}
 		version, err := decodeVersion(current.Ref, number, item)
@@ -316,11 +319,16 @@ func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error
 	if _, standing := owner.byDefault(assistant); standing && !found.stored {
 		return fault.New(fault.Conflict, "Assistant %s is the default assistant of graph %q and cannot be deleted.", assistant, found.Graph)
 	}
-	// The assistant is removed first: from then on no request finds its versions.
+	// The assistant is removed first: from then on no request finds its versions. They go even if
+	// the caller does not wait for that, because the deletion cannot be repeated.
+	began := s.now()
 	if err := s.remove(ctx, owner, assistant); err != nil {
 		return err
 	}
-	return table.Erase(ctx, s.table, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant), nil)
+	return table.Erase(context.WithoutCancel(ctx), s.table, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant), func(item *table.Item) bool {
+		r := record.Read(item, versionKind)
+		return !r.Created().After(began) // later versions are of a new assistant with the same id
+	})
 }
 
 // remove deletes the item of an assistant, and decreases the count, unless it is a default
