@@ -13,8 +13,8 @@ func Erase(ctx context.Context, t Table, query Query, goes func(*Item) bool) err
 	return drain(erase(ctx, t, query, goes, t.Delete))
 }
 
-// Erased is Erase for all items of a query. It yields the items of each page that has some, after it
-// has deleted them, and its caller may stop there.
+// Erased is Erase for all items of a query. It yields the items of each page after it has deleted
+// them, and its caller may stop there. It yields no empty page.
 func Erased(ctx context.Context, t Table, query Query) iter.Seq2[[]*Item, error] {
 	return erase(ctx, t, query, nil, t.Delete)
 }
