@@ -1,11 +1,13 @@
 package client
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -71,11 +73,17 @@ func (a Answer) update(data []byte, hear func(Part)) error {
 		return err
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		// Events show updates as the node returned them: a message may have a role instead of a
+		// type, or be a pair, and a single message needs no list.
+		coerced, err := state.Coerce(nodes[node], rand.Text)
+		if err != nil {
+			continue // a node may update other values than messages
+		}
 		var delta struct {
 			Messages []output.Message `json:"messages"`
 		}
-		if json.Unmarshal(nodes[node], &delta) != nil {
-			continue // a node may update other values than messages
+		if json.Unmarshal(coerced, &delta) != nil {
+			continue
 		}
 		for _, message := range delta.Messages {
 			if a.begun[message.ID] {
