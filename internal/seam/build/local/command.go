@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -44,10 +45,27 @@ func passOn(names []string) []string {
 func filesOf(names []string) []string {
 	var paths []string
 	for _, name := range names {
-		for _, word := range filepath.SplitList(os.Getenv(name)) {
-			if filepath.IsAbs(word) {
-				paths = append(paths, word)
+		for _, path := range pathsIn(os.Getenv(name)) {
+			if filepath.IsAbs(path) {
+				paths = append(paths, path)
 			}
+		}
+	}
+	return paths
+}
+
+// pathsIn returns the paths in a variable: a list of paths, or URLs of which file:// has a path.
+// A colon of a URL separates nothing.
+func pathsIn(value string) []string {
+	if !strings.Contains(value, "://") {
+		return filepath.SplitList(value)
+	}
+	var paths []string
+	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '|' }) {
+		if _, path, isFile := strings.Cut(word, "file://"); isFile {
+			paths = append(paths, path)
+		} else if !strings.Contains(word, "://") {
+			paths = append(paths, word)
 		}
 	}
 	return paths
