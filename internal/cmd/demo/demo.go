@@ -104,9 +104,18 @@ func (d *demo) show(event output.Event) {
 }
 
 func (d *demo) run(ctx context.Context) error {
+	if d.Repo == "" {
+		if err := checkAgent(d.Agent); err != nil {
+			return err
+		}
+	}
 	var err error
 	if d.dir, err = os.MkdirTemp("", "slipway-demo-"); err != nil {
 		return fmt.Errorf("make directory: %w", err)
+	}
+	// A server that is root clones the repository as another user.
+	if err := os.Chmod(d.dir, 0o711); err != nil {
+		return fmt.Errorf("open directory: %w", err)
 	}
 	if err := d.findServer(ctx); err != nil {
 		return err

@@ -17,15 +17,22 @@ const branch = "main"
 // configFile is the agent's description at the root of its repository.
 const configFile = "framework.json"
 
+// checkAgent returns an error if there is no agent at a path.
+func checkAgent(agent string) error {
+	_, err := os.Stat(filepath.Join(agent, configFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no agent at %s (no %s): run this in a checkout of Slipway, or name a directory with --agent or a repository with --repo",
+			agent, configFile)
+	}
+	if err != nil {
+		return fmt.Errorf("find agent: %w", err)
+	}
+	return nil
+}
+
 // makeRepository copies an agent's directory and commits it, as its developer would do. It
 // returns the repository's URL.
 func makeRepository(ctx context.Context, agent, dir string) (string, error) {
-	if _, err := os.Stat(filepath.Join(agent, configFile)); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("there is no agent at %s (no %s): run this in a checkout of Slipway, or name a directory with --agent or a repository with --repo",
-			agent, configFile)
-	} else if err != nil {
-		return "", fmt.Errorf("find agent: %w", err)
-	}
 	if err := os.CopyFS(dir, os.DirFS(agent)); err != nil {
 		return "", fmt.Errorf("copy agent: %w", err)
 	}
