@@ -55,7 +55,7 @@ func Start(ctx context.Context, program, listen, data, dir string) (*Server, err
 }
 
 func (s *Server) start(program, listen, data, dir string) (err error) {
-	if s.log, err = os.Create(filepath.Join(dir, "server.log")); err != nil {
+	if s.log, err = os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return err
 	}
 	if s.registry, err = child.Open(filepath.Join(dir, "processes")); err != nil {
