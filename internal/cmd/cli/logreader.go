@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -132,10 +133,13 @@ func (l *logReader) follow(ctx context.Context) error {
 	}
 }
 
+// lasting are the statuses above 500 that another try does not change.
+var lasting = []int{http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusInsufficientStorage}
+
 // isPassing reports whether an error is temporary, so that another try may succeed.
 func isPassing(err error) bool {
 	if answer, ok := errors.AsType[*client.APIError](err); ok {
-		return answer.Status >= http.StatusInternalServerError || answer.Status == http.StatusTooManyRequests
+		return answer.Status >= http.StatusInternalServerError && !slices.Contains(lasting, answer.Status) || answer.Status == http.StatusTooManyRequests
 	}
 	_, own := errors.AsType[*writeError](err)
 	return !own
