@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/standalone"
@@ -24,7 +27,7 @@ import (
 )
 
 const doctorLong = `Print one line for each thing that a server on this machine needs, and what to do if it is missing:
-programs for builds, the clock, the address, the data directory and its keys. Then say what agents and
+programs for builds, the clock, the address, the data directory, its disk and its keys. Then say what agents and
 builds that run as processes can still reach on this machine. The result is valid for the user who
 runs this command: run it as the user who runs the server.
 
@@ -51,6 +54,7 @@ type examination struct {
 
 func newDoctor() *cobra.Command {
 	var data, listen string
+	var keep disk.Keep
 	var list output.List
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -58,7 +62,7 @@ func newDoctor() *cobra.Command {
 		Long:  doctorLong,
 		Args:  exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found := examination{Findings: examine(cmd.Context(), data, listen), Gaps: []string{}}
+			found := examination{Findings: examine(cmd.Context(), data, listen, cmp.Or(keep, disk.Default)), Gaps: []string{}}
 			found.Gaps = append(found.Gaps, standalone.Gaps(data, child.DefaultUsers)...)
 			var rows [][]string
 			healthy := true
@@ -86,12 +90,13 @@ func newDoctor() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&data, "data", ".slipway", "directory that a server would keep everything in")
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "address that a server would listen on")
+	cmd.Flags().Var((*keepFree)(&keep), "keep-free", "how much of the disk a server would keep free, as 2GiB, 10% or 0 (default 5%, at most 512MiB)")
 	list.Flags(cmd)
 	return cmd
 }
 
 // examine makes all checks, one after the other.
-func examine(ctx context.Context, data, listen string) []finding {
+func examine(ctx context.Context, data, listen string, keep disk.Keep) []finding {
 	return []finding{
 		program(ctx, "git", "2.0", "install git", true),
 		program(ctx, "python3", "3.11", "install Python 3.11 or newer, if agents are written in Python", false),
@@ -100,6 +105,7 @@ func examine(ctx context.Context, data, listen string) []finding {
 		machineClock(data),
 		address(listen, data),
 		directory(data),
+		room(data, keep, nil),
 		sealingKeys(data),
 	}
 }
@@ -173,19 +179,37 @@ func address(listen, data string) finding {
 	return f
 }
 
+// existing returns the directory, or the first directory above it that exists.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// room compares the free space of the disk with the space that a server keeps free. A server starts
+// with less, and refuses what adds data. A nil look asks the system.
+func room(data string, keep disk.Keep, look disk.Look) finding {
+	f := finding{What: "disk of " + data, OK: true, Found: "has room"}
+	if err := disk.Open(existing(data), keep, look, slog.New(slog.DiscardHandler)).Room(); err != nil {
+		f.OK, f.Found, f.Remedy = false, err.Error(), "make room, or choose a directory on another disk with slipway serve --data"
+	}
+	return f
+}
+
+// probeSize is how much a test writes, in bytes: more than a file system holds beside its blocks.
+const probeSize = 64 << 10
+
 // directory tries to write to the place of the data.
 func directory(data string) finding {
 	f := finding{What: "directory " + data, OK: true, Needed: true, Found: "can be written to"}
-	at := data
-	for {
-		if _, err := os.Stat(at); err == nil || filepath.Dir(at) == at {
-			break
-		}
-		at = filepath.Dir(at)
-	}
-	file, err := os.CreateTemp(at, ".slipway-doctor-*")
+	file, err := os.CreateTemp(existing(data), ".slipway-doctor-*")
 	if err == nil {
-		err = errors.Join(file.Close(), os.Remove(file.Name()))
+		// A full disk still has room for an empty file.
+		_, written := file.Write(make([]byte, probeSize))
+		err = errors.Join(written, file.Sync(), file.Close(), os.Remove(file.Name()))
 	}
 	if err != nil {
 		f.OK, f.Found, f.Remedy = false, err.Error(), "choose another with slipway serve --data"
