@@ -50,7 +50,7 @@ func (r *Runner) claim(ctx, slice context.Context, ref run.Ref, permits int) (*r
 	for missed := int64(0); ; {
 		room := &stateRoom{hold: budget.NewHold(r.States, stateAllowance, -1, errNoStateRoom)}
 		room.hold.For(ref.Workspace)
-		if err := room.hold.Credit(wait, missed); err != nil {
+		if err := room.hold.Credit(wait, missed); err != nil || (missed > 0 && wait.Err() != nil) {
 			room.close()
 			return r.claimAlone(ctx, slice, ref, permits)
 		}
