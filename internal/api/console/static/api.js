@@ -38,16 +38,49 @@ async function check(response) {
   throw new Refused(response.status, sentence(response.status, body));
 }
 
-// call sends a request and returns the JSON of its answer, null where the answer is empty.
-export async function call(method, path, body, signal) {
+async function send(method, path, body, signal) {
   const headers = own();
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  const response = await check(await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}));
-  const text = await response.text();
+  return check(await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}));
+}
+
+// call sends a request and returns the JSON of its answer, null where the answer is empty.
+export async function call(method, path, body, signal) {
+  const text = await (await send(method, path, body, signal)).text();
   return text ? JSON.parse(text) : null;
 }
 
 export const get = (path, signal) => call('GET', path, undefined, signal);
+
+// pages reads the first pages of a list, and resolves to their rows and whether there are more. read
+// gets the position of a page, and resolves to its rows and the position of the next page, if there is one.
+async function pages(count, read) {
+  const rows = [];
+  let next;
+  do {
+    const page = await read(next);
+    rows.push(...page.rows);
+    next = page.next;
+  } while (--count > 0 && next !== undefined);
+  return {rows, more: next !== undefined};
+}
+
+// join adds a parameter to a path.
+const join = (path, name, value) => `${path}${path.includes('?') ? '&' : '?'}${name}=${encodeURIComponent(value)}`;
+
+// listed is pages of the control plane, whose lists have cursors.
+export const listed = (path, count, signal) => pages(count, async cursor => {
+  const list = await get(cursor ? join(path, 'cursor', cursor) : path, signal);
+  return {rows: list.resources ?? list, next: list.cursor || undefined};
+});
+
+// searched is pages of an agent server, whose lists have offsets: of a search, or of a path if body is
+// undefined. A page of large rows has fewer rows than its limit, so a header tells where the next one begins.
+export const searched = (path, body, count, signal) => pages(count, async offset => {
+  const at = !body && offset ? join(path, 'offset', offset) : path;
+  const response = await send(body ? 'POST' : 'GET', at, body && (offset ? {...body, offset: Number(offset)} : body), signal);
+  return {rows: await response.json(), next: response.headers.get('X-Pagination-Next') ?? undefined};
+});
 
 // parts cuts what arrives into server-sent events.
 async function* parts(reader) {

@@ -2,7 +2,7 @@
 // graph, the history, and "seen and kept", which shows what a client had seen at any moment.
 
 import {html, keyed, nothing} from './vendor/lit.js';
-import {call, follow, get} from './api.js';
+import {call, follow, get, searched} from './api.js';
 import {Conversation} from './conversation.js';
 import {textOf} from './threads.js';
 import {View, badge, copyAsCurl, refusal, seconds, when} from './view.js';
@@ -80,7 +80,11 @@ class Chat extends View {
     this.requestUpdate();
   }
 
-  async readRuns() { this.runs = await get(`${this.base}/runs?limit=20`, this.ending.signal); }
+  async readRuns() {
+    const list = await searched(`${this.base}/runs?limit=20`, undefined, this.count, this.ending.signal);
+    this.runs = list.rows;
+    this.moreRuns = list.more;
+  }
 
   paint() {
     if (this.painting) return;
@@ -161,7 +165,8 @@ class Chat extends View {
         ['Took', r => r.status === 'running' ? '' : seconds(Date.parse(r.updated_at) - Date.parse(r.created_at))],
         ['Reason', r => r.cancel_reason ?? ''],
         ['Id', r => html`<a href="#/deployments/${this.deployment}/threads/${this.thread}/runs/${r.run_id}"><code>${r.run_id}</code></a>`],
-      ], this.runs, 'There is no run yet.')}</details>
+      ], this.runs, 'There is no run yet.')}
+        ${this.further(this.moreRuns, () => this.attempt(() => this.readRuns()))}</details>
       <details @toggle=${e => { this.past = e.target.open; }}><summary>History</summary>${this.past ? html`<slipway-history
         .base=${this.base} .runs=${this.runs} .start=${body => this.start(body)} .changed=${() => this.attempt(() => this.readState())}></slipway-history>` : nothing}</details>`;
   }

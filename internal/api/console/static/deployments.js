@@ -1,7 +1,7 @@
 // The list of deployments, and the page of one deployment.
 
 import {html, nothing} from './vendor/lit.js';
-import {call, get} from './api.js';
+import {call, get, listed} from './api.js';
 import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, title, when} from './view.js';
 
 // Followed is a view that reads anew when something happens in the workspace.
@@ -16,23 +16,28 @@ class Followed extends Live {
 }
 
 class Deployments extends Followed {
-  static properties = {rows: {state: true}, name: {state: true}};
+  static properties = {rows: {state: true}, more: {state: true}, name: {state: true}};
 
   async read() {
     const path = '/v2/deployments?limit=100' + (this.name ? `&name_contains=${encodeURIComponent(this.name)}` : '');
-    const list = await get(path, this.ending.signal);
+    const list = await listed(path, this.count, this.ending.signal);
     // A list has no statuses of revisions: each row reads its newest one, the few that changed only.
     const known = new Map((this.rows ?? []).map(row => [row.id, row]));
-    this.rows = await Promise.all(list.resources.map(async deployment => {
+    this.rows = await Promise.all(list.rows.map(async deployment => {
       const before = known.get(deployment.id);
       const settled = before?.revision && before.updated_at === deployment.updated_at && kindOf(before.revision.status) !== 'busy';
       if (settled || !deployment.latest_revision_id) return {...deployment, revision: before?.revision};
       return {...deployment, revision: await get(`/v2/deployments/${deployment.id}/revisions/${deployment.latest_revision_id}`, this.ending.signal)};
     }));
+    this.more = list.more;
   }
 
   render() {
-    const search = event => { this.name = event.target.value; this.refresh(); };
+    const search = event => {
+      this.name = event.target.value;
+      this.count = 1;
+      this.refresh();
+    };
     return html`
       <div class="head"><h1>Deployments</h1>
         <label class="search">Name contains <input type="search" @input=${search}></label>
@@ -46,7 +51,8 @@ class Deployments extends Followed {
         ['Changed', d => when(d.updated_at)],
         ['', d => html`${d.active_revision_id ? html`<a href="#/deployments/${d.id}/threads">talk</a> ` : nothing}${d.latest_revision_id
           ? html`<a href="#/deployments/${d.id}/revisions/${d.latest_revision_id}/logs/build">logs</a>` : nothing}`],
-      ], this.rows, this.name ? 'No deployment has such a name.' : html`There is no deployment yet. Run <code>slipway deploy</code> in an agent's directory.`)}`;
+      ], this.rows, this.name ? 'No deployment has such a name.' : html`There is no deployment yet. Run <code>slipway deploy</code> in an agent's directory.`)}
+      ${this.further(this.more, () => this.refresh())}`;
   }
 }
 customElements.define('slipway-deployments', Deployments);
@@ -54,7 +60,7 @@ customElements.define('slipway-deployments', Deployments);
 const phases = ['CREATING', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'];
 
 class Deployment extends Followed {
-  static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, explanations: {state: true}};
+  static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, more: {state: true}, explanations: {state: true}};
 
   concerns(event) { return !this.leaving && (event.type === 'watching' || event.data.deployment_id === this.deployment); }
 
@@ -62,10 +68,11 @@ class Deployment extends Followed {
 
   async read() {
     const [found, list] = await Promise.all([
-      get(this.base, this.ending.signal), get(`${this.base}/revisions?limit=20`, this.ending.signal),
+      get(this.base, this.ending.signal), listed(`${this.base}/revisions?limit=20`, this.count, this.ending.signal),
     ]);
     this.found = found;
-    this.revisions = list.resources;
+    this.revisions = list.rows;
+    this.more = list.more;
     title({page: `${found.name} · Slipway`});
     this.explanations ??= {};
     for (const revision of this.revisions.slice(0, 3)) {
@@ -102,7 +109,8 @@ class Deployment extends Followed {
         <dt>Id</dt><dd><code>${d.id}</code></dd>
       </dl>
       <h2>Revisions</h2>
-      <ol class="revisions">${this.revisions.map(r => this.revision(r))}</ol>`;
+      <ol class="revisions">${this.revisions.map(r => this.revision(r))}</ol>
+      ${this.further(this.more, () => this.refresh())}`;
   }
 
   revision(r) {

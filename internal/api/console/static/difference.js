@@ -2,7 +2,7 @@
 // the secrets that changed.
 
 import {html, nothing} from './vendor/lit.js';
-import {get} from './api.js';
+import {get, listed} from './api.js';
 import {View, copyAsCurl, table} from './view.js';
 
 // shown is a value of a setting as text.
@@ -22,7 +22,7 @@ class Difference extends View {
   // open compares with the revision before, or with another one if there is none before.
   async open() {
     await this.attempt(async () => {
-      this.revisions = (await get(`${this.base}?limit=100`, this.ending.signal)).resources;
+      this.revisions = (await listed(`${this.base}?limit=100`, Infinity, this.ending.signal)).rows;
       const at = this.revisions.findIndex(r => r.id === this.revision);
       this.from = (this.revisions[at + 1] ?? this.revisions.find(r => r.id !== this.revision))?.id;
       await this.read();

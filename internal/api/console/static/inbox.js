@@ -2,18 +2,18 @@
 // begins to follow the workspace, and then those of a deployment when its questions have changed.
 
 import {html} from './vendor/lit.js';
-import {Refused, call, get} from './api.js';
+import {Refused, get, listed, searched} from './api.js';
 import {View, copyAsCurl, when} from './view.js';
 
-// page and most are how many threads of one deployment are read at a time, and in all.
-const page = 100, most = 1000;
+// most is how many pages of the threads of one deployment are read.
+const most = 10;
 
 // subjects are the events after which the threads of a deployment may wait, or wait no longer.
 const subjects = ['deployment.questions_changed', 'deployment.undeleted', 'revision.deployed'];
 
 const searchOf = deployment => `/d/${deployment}/threads/search`;
 
-const wanted = offset => ({status: 'interrupted', limit: page, offset});
+const wanted = {status: 'interrupted', limit: 100};
 
 class Inbox extends EventTarget {
   #known = false;
@@ -75,12 +75,7 @@ class Inbox extends EventTarget {
   }
 
   async #readAll(into) {
-    const all = [];
-    for (let cursor = ''; cursor !== null;) {
-      const list = await get(`/v2/deployments?limit=100${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
-      all.push(...list.resources);
-      cursor = list.cursor || null;
-    }
+    const {rows: all} = await listed('/v2/deployments?limit=100', Infinity);
     for (const id of into.keys()) if (!all.some(d => d.id === id)) into.delete(id);
     await Promise.allSettled(all.map(d => this.#readOne(into, d)));
   }
@@ -93,13 +88,8 @@ class Inbox extends EventTarget {
 
   // #waiting reads the threads that have questions. Those that a person stopped have the same status.
   async #waiting(path) {
-    const all = [];
-    for (let offset = 0; offset < most; offset += page) {
-      const found = await call('POST', path, wanted(offset));
-      all.push(...found.filter(thread => Object.keys(thread.interrupts ?? {}).length));
-      if (found.length < page) break;
-    }
-    return all;
+    const {rows} = await searched(path, wanted, most);
+    return rows.filter(thread => Object.keys(thread.interrupts ?? {}).length);
   }
 }
 
@@ -131,7 +121,7 @@ class InboxView extends View {
         ['Question', ({deployment, thread}) => html`<a class="clip" href="#/deployments/${deployment.id}/threads/${thread.thread_id}">${asked(thread)}</a>`],
         ['Deployment', ({deployment}) => html`<a href="#/deployments/${deployment.id}">${deployment.name}</a>`],
         ['Since', ({thread}) => when(thread.updated_at)],
-        ['', ({deployment}) => copyAsCurl(searchOf(deployment.id), 'POST', wanted(0))],
+        ['', ({deployment}) => copyAsCurl(searchOf(deployment.id), 'POST', wanted)],
       ], inbox.rows, 'No thread waits for an answer.')}`;
   }
 }

@@ -1,7 +1,7 @@
 // The threads of a deployment.
 
 import {html} from './vendor/lit.js';
-import {call} from './api.js';
+import {call, searched} from './api.js';
 import {View, action, badge, copyAsCurl, when} from './view.js';
 
 // textOf is the text of a message, whose content is a string or a list of blocks.
@@ -13,7 +13,7 @@ export function textOf(message) {
 }
 
 class Threads extends View {
-  static properties = {deployment: {}, rows: {state: true}, status: {state: true}};
+  static properties = {deployment: {}, rows: {state: true}, more: {state: true}, status: {state: true}};
 
   open() { this.read(); }
 
@@ -22,7 +22,7 @@ class Threads extends View {
   get body() { return {limit: 50, ...this.status ? {status: this.status} : {}}; }
 
   async read() {
-    await this.attempt(async () => { this.rows = await call('POST', this.path, this.body, this.ending.signal); });
+    await this.attempt(async () => { Object.assign(this, await searched(this.path, this.body, this.count, this.ending.signal)); });
   }
 
   async begin() {
@@ -31,7 +31,11 @@ class Threads extends View {
   }
 
   render() {
-    const choose = event => { this.status = event.target.value; this.read(); };
+    const choose = event => {
+      this.status = event.target.value;
+      this.count = 1;
+      this.read();
+    };
     const to = thread => `#/deployments/${this.deployment}/threads/${thread.thread_id}`;
     const first = thread => textOf(thread.values?.messages?.find(m => m.type === 'human')) || thread.thread_id;
     return html`
@@ -44,7 +48,8 @@ class Threads extends View {
         ['Status', t => badge(t.status)],
         ['Messages', t => t.values?.messages?.length ?? 0],
         ['Changed', t => when(t.updated_at)],
-      ], this.rows, 'There is no thread yet.')}`;
+      ], this.rows, 'There is no thread yet.')}
+      ${this.further(this.more, () => this.read())}`;
   }
 }
 customElements.define('slipway-threads', Threads);

@@ -21,6 +21,18 @@ export class View extends LitElement {
 
   open() {}
 
+  // count is how many pages of its list the view reads.
+  count = 1;
+
+  // further is a button that reads the list anew with one page more, if there is one.
+  further(more, read) {
+    const next = () => {
+      this.count++;
+      return read();
+    };
+    return more ? html`<p><button class="quiet" @click=${next}>show more</button></p>` : nothing;
+  }
+
   // attempt reads what the view shows, and shows why that failed until a read succeeds.
   async attempt(read) {
     try {

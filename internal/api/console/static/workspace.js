@@ -2,7 +2,7 @@
 // the audit log.
 
 import {html, nothing} from './vendor/lit.js';
-import {call, get} from './api.js';
+import {call, listed} from './api.js';
 import {View, action, badge, copyAsCurl, sure, table, when} from './view.js';
 
 const code = text => text ? html`<code>${text}</code>` : '';
@@ -42,14 +42,13 @@ const lists = {
 };
 
 class List extends View {
-  static properties = {name: {}, rows: {state: true}, deliveries: {state: true}};
+  static properties = {name: {}, rows: {state: true}, more: {state: true}, deliveries: {state: true}};
 
   open() { this.read(); }
 
   async read() {
     await this.attempt(async () => {
-      const list = await get(lists[this.name].path, this.ending.signal);
-      this.rows = list.resources ?? list;
+      Object.assign(this, await listed(lists[this.name].path, this.count, this.ending.signal));
     });
   }
 
@@ -59,14 +58,14 @@ class List extends View {
     await this.read();
   }
 
-  async showDeliveries(webhook) {
+  async showDeliveries(webhook, count = 1) {
     const path = `/v2/webhooks/${webhook.id}/deliveries`;
-    await this.act(async () => { this.deliveries = {webhook, path, rows: (await get(path, this.ending.signal)).resources}; });
+    await this.act(async () => { this.deliveries = {webhook, path, count, ...await listed(path, count, this.ending.signal)}; });
   }
 
   async replay(delivery) {
-    const {webhook, path} = this.deliveries;
-    if (await this.act(() => call('POST', `${path}/${delivery.id}/replay`))) await this.showDeliveries(webhook);
+    const {webhook, path, count} = this.deliveries;
+    if (await this.act(() => call('POST', `${path}/${delivery.id}/replay`))) await this.showDeliveries(webhook, count);
   }
 
   render() {
@@ -77,11 +76,13 @@ class List extends View {
       <div class="head"><h1>${list.title}</h1>${copyAsCurl(list.path)}</div>
       ${this.problem()}
       ${this.listed(list.title, columns, this.rows, list.empty)}
+      ${this.further(this.more, () => this.read())}
       ${list.deliveries && this.deliveries ? html`<h2>Deliveries</h2>${table('Deliveries', [
         ['Event', d => d.event_type], ['Status', d => badge(d.status === 'succeeded' ? 'success' : d.status === 'failed' ? 'error' : 'busy', d.status)],
         ['Answer', d => d.response_status ?? ''], ['Failure', d => d.failure ?? ''], ['Attempts', d => d.attempts],
         ['Created', d => when(d.created_at)], ['', d => action('send again', 'editor', () => this.replay(d), 'quiet')],
-      ], this.deliveries.rows, 'Nothing was sent yet.')}` : nothing}`;
+      ], this.deliveries.rows, 'Nothing was sent yet.')}
+      ${this.further(this.deliveries.more, () => this.showDeliveries(this.deliveries.webhook, this.deliveries.count + 1))}` : nothing}`;
   }
 }
 customElements.define('slipway-list', List);

@@ -78,6 +78,48 @@ async function assistants(page) {
   return findings;
 }
 
+// pages reads lists that are longer than a page to their end.
+async function pages(page) {
+  const { id: webhook } = (await call("GET", "/v2/webhooks")).resources[0];
+  for (let i = 0; i < 25; i++) {
+    await call("POST", "/v2/secrets", { name: `further-${i}`, data: { word: "open-sesame" } });
+    await call("POST", "/v2/listeners", { compute_type: "k8s", compute_id: `further-${i}`, compute_config: { k8s_namespaces: ["agents"] } });
+    await call("POST", `/v2/webhooks/${webhook}/test`);
+  }
+  const { thread_id: thread } = await call("POST", `${agent}/threads`, {});
+  for (let i = 0; i < 21; i++) {
+    await call("POST", `${agent}/threads/${thread}/runs`, { assistant_id: "agent", input: { messages: [] } });
+  }
+  for (let i = 0; i < 50; i++) await call("POST", `${agent}/threads`, {});
+  const findings = [];
+  const whole = async (name, rows, more, least) => {
+    const before = await rows.count();
+    await more.click();
+    await rows.nth(before).waitFor();
+    if (before >= least || await rows.count() < least) findings.push(`${name} has ${before} rows, then ${await rows.count()}`);
+  };
+  const more = page.getByRole("button", { name: "show more" });
+  for (const [name, place, least] of [["secrets", "/secrets", 26], ["listeners", "/listeners", 26], ["threads", `${at}/threads`, 51]]) {
+    await page.goto(`${base}/console/#${place}`);
+    const rows = page.locator("main tbody tr");
+    await rows.first().waitFor();
+    await whole(name, rows, more, least);
+    await more.waitFor({ state: "detached" });
+  }
+  findings.push(...await audit(page, "list of several pages"));
+  await page.goto(`${base}/console/#/webhooks`);
+  await page.getByRole("button", { name: "deliveries" }).click();
+  const deliveries = page.getByRole("region", { name: "Deliveries" }).locator("tbody tr");
+  await deliveries.first().waitFor();
+  await whole("deliveries", deliveries, more, 25);
+  await page.goto(`${base}/console/#${at}/threads/${thread}`);
+  await page.getByText("Runs", { exact: true }).click();
+  const runs = page.getByRole("region", { name: "Runs of this thread" }).locator("tbody tr");
+  await runs.first().waitFor();
+  await whole("runs", runs, more, 21);
+  return findings;
+}
+
 // palette goes to pages by the command palette, with the keyboard alone.
 async function palette(page, name) {
   const findings = [];
@@ -215,6 +257,7 @@ tell(async (browser) => {
     if (!answer.includes(view.has)) seen.copied.push(`${view.name}: ${command}: ${answer.slice(0, 200)}`);
   }
   seen.findings.push(...await assistants(page));
+  seen.findings.push(...await pages(page));
   await open(all[0]);
   await main.getByText(all[0].has).first().waitFor();
   seen.findings.push(...await palette(page, all[0].has));
