@@ -44,12 +44,12 @@ func newContextAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME --url URL", Short: "Keep a server under a name", Long: contextAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkURL(server.URL); err != nil {
+			if err := CheckURL("--url", server.URL); err != nil {
 				return exit.Usage(err)
 			}
 			key, err := readKey(cmd)
 			if err != nil {
-				return exit.Usage(err)
+				return err
 			}
 			server.Key = key
 			var found workspace
@@ -77,15 +77,18 @@ func newContextAdd() *cobra.Command {
 	return cmd
 }
 
-func checkURL(address string) error {
+// CheckURL returns an error unless the address, which a flag or a variable has, can be that of a
+// server.
+func CheckURL(name, address string) error {
 	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return fmt.Errorf("--url must be the http or https address of a server, not %q", address)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.RawQuery != "" || parsed.Fragment != "" {
+		return fmt.Errorf("%s must be the http or https address of a server, not %q", name, address)
 	}
 	return nil
 }
 
-// readKey takes the key from the environment, a person at a terminal, or stdin.
+// readKey takes the key from the environment, a person at a terminal, or stdin. A missing key is an
+// error of the credentials.
 func readKey(cmd *cobra.Command) (string, error) {
 	if key := os.Getenv("SLIPWAY_API_KEY"); key != "" {
 		return key, nil
@@ -108,7 +111,7 @@ func readKey(cmd *cobra.Command) (string, error) {
 		key = line
 	}
 	if key = strings.TrimSpace(key); key == "" {
-		return "", errors.New("an API key is missing: set $SLIPWAY_API_KEY, or write the key to stdin")
+		return "", exit.Refused(errors.New("an API key is missing: set $SLIPWAY_API_KEY, or write the key to stdin"))
 	}
 	return key, nil
 }

@@ -104,7 +104,7 @@ func newLogin() *cobra.Command {
 // loginContext returns the context to sign in to, and its name.
 func loginContext(all contexts, address, name string) (string, savedServer, error) {
 	if address != "" {
-		if err := checkURL(address); err != nil {
+		if err := CheckURL("--url", address); err != nil {
 			return "", savedServer{}, err
 		}
 		parsed, err := url.Parse(address)

@@ -73,24 +73,28 @@ func Exclusive(cmd *cobra.Command, one, other string) error {
 }
 
 // CompleteServer takes the values that the flags leave open from the environment, and reports
-// missing values. If there is no server at all, the command decides what to do.
+// wrong usage and a missing key. If there is no server at all, the command decides what to do.
 func CompleteServer(server *client.Server) error {
+	from := origin(server.URL, fromFlag, fromVariable)
 	server.URL = cmp.Or(server.URL, os.Getenv("SLIPWAY_URL"))
 	if server.URL == "" {
 		if server.Key != "" || server.Tenant != "" {
-			return errors.New("--key and --tenant are for a server at --url ($SLIPWAY_URL), which is missing")
+			return exit.Usagef("--key and --tenant are for a server at --url ($SLIPWAY_URL), which is missing")
 		}
 		return nil
 	}
+	if err := CheckURL(from, server.URL); err != nil {
+		return exit.Usage(err)
+	}
 	server.Key, server.Tenant = cmp.Or(server.Key, os.Getenv("SLIPWAY_API_KEY")), cmp.Or(server.Tenant, os.Getenv("SLIPWAY_TENANT_ID"))
 	if server.Key == "" {
-		return fmt.Errorf("the server at %s needs an API key: --key or $SLIPWAY_API_KEY", server.URL)
+		return exit.Refused(fmt.Errorf("the server at %s needs an API key: --key or $SLIPWAY_API_KEY", server.URL))
 	}
 	return nil
 }
 
 // Client returns a client of the server. Its errors are errors of usage, because nothing is sent,
-// or say why the sign-in of the server's context does not work.
+// or say that a key is missing, or why the sign-in of the server's context does not work.
 func (w *Where) Client(cmd *cobra.Command) (*client.Client, error) {
 	server, err := w.find(cmd)
 	if _, refused := errors.AsType[exit.CredentialsError](err); refused {

@@ -34,8 +34,11 @@ func newDemo() *cobra.Command {
 		Long:  demoLong,
 		Args:  exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(cli.Exclusive(cmd, "url", "data"), cli.Exclusive(cmd, "agent", "repo"), completeDemo(&config)); err != nil {
+			if err := errors.Join(cli.Exclusive(cmd, "url", "data"), cli.Exclusive(cmd, "agent", "repo")); err != nil {
 				return exit.Usage(err)
+			}
+			if err := completeDemo(&config); err != nil {
+				return err
 			}
 			program, err := os.Executable()
 			if err != nil {
@@ -63,10 +66,10 @@ func newDemo() *cobra.Command {
 // missing values.
 func completeDemo(config *demo.Config) error {
 	if config.InterruptAfter < 1 {
-		return fmt.Errorf("--interrupt-after must be at least 1, not %d", config.InterruptAfter)
+		return exit.Usagef("--interrupt-after must be at least 1, not %d", config.InterruptAfter)
 	}
 	if config.WaitTimeout <= 0 {
-		return fmt.Errorf("--wait-timeout must be more than 0, not %s", config.WaitTimeout)
+		return exit.Usagef("--wait-timeout must be more than 0, not %s", config.WaitTimeout)
 	}
 	if config.Data != "" {
 		return nil

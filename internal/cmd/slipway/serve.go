@@ -51,6 +51,9 @@ func newServe() *cobra.Command {
 			if cmd.Flags().Changed("operator-ssh") {
 				config.OperatorSSH = &operatorSSH
 			}
+			if err := checkFlags(cmd.Flags(), config, rate); err != nil {
+				return exit.Usage(err)
+			}
 			if config.SleepAfter < 0 {
 				return exit.Usage(errors.New("--sleep-after: want a duration of at least 0"))
 			}
