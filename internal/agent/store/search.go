@@ -234,7 +234,7 @@ func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) 
 // listing is a list of namespaces that is being made. Namespaces that are shown alike lie together.
 type listing struct {
 	found [][]string
-	// last is the namespace that was listed or skipped last, skip how many are skipped from here on.
+	// last is the namespace that was listed or skipped last, skip how many are still to be skipped.
 	last []string
 	skip int
 }

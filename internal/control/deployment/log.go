@@ -145,13 +145,13 @@ func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Ki
 				return revision.Revision{}, err
 			}
 		}
-		over, err := f.over(), f.drain(ctx)
+		late, err := f.ending() <= 0, f.drain(ctx)
 		busy := errors.Is(err, revisionlog.ErrBusy) // the watcher knows, and wakes later
-		if !busy && (err != nil || over && !f.open) {
+		if !busy && (err != nil || late && f.silent()) {
 			return f.revision, err
 		}
 		var end <-chan time.Time
-		if !busy && !f.live && !f.open {
+		if !busy && f.silent() {
 			end = time.After(f.ending())
 		}
 		select {
@@ -225,10 +225,8 @@ func prints(d Deployment, r revision.Revision, kind revisionlog.Kind) bool {
 	}
 }
 
-// over reports whether no further lines will come.
-func (f *follower) over() bool {
-	return !f.live && f.ending() <= 0
-}
+// silent reports whether the program prints no more. Its last lines may still come.
+func (f *follower) silent() bool { return !f.live && !f.open }
 
 // ending is how long it takes until the last line of a program that prints no more is shown.
 func (f *follower) ending() time.Duration {
