@@ -343,6 +343,9 @@ func TestAFollowerReadsOnAfterADeletionThatWasUndone(t *testing.T) {
 	if again := follow(last[99].Position); len(again) != 2 {
 		t.Errorf("behind a deletion that was undone: got %v", again)
 	}
+	if all := follow(id.New(start.Add(-time.Hour))); len(all) != 102 {
+		t.Errorf("behind a moment without an event: got %d events", len(all))
+	}
 	if again := follow(last[101].Position); len(again) != 0 {
 		t.Errorf("behind the end: got %v", again)
 	}

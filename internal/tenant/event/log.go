@@ -125,11 +125,11 @@ func (l deploymentLog) watch() watcher {
 func (l deploymentLog) ends(e Event) bool { return e.Type == DeploymentDeleted }
 
 func (l deploymentLog) endsAt(ctx context.Context, position string) (bool, error) {
-	if position == "" {
+	if !id.Valid(position) { // Read refuses it
 		return false, nil
 	}
-	item, err := l.table.Get(ctx, keys.DeploymentEvent(l.workspace, l.deployment, position))
-	if err != nil || item == nil {
+	item, err := record.Get(ctx, l.table, "event", keys.DeploymentEvent(l.workspace, l.deployment, position), nil)
+	if err != nil || item == nil { // the event has expired, or the position is a moment
 		return false, err
 	}
 	e, err := decode(l.workspace, item)
