@@ -22,6 +22,8 @@ type Diagnosis struct {
 type mistake struct {
 	// reasons are the reasons of revisions that may have this mistake, nil for any reason.
 	reasons []string
+	// graphs means that only agents can have this mistake whose graphs a runtime serves.
+	graphs bool
 	// sign matches a line of the message or of the log, nil if the reason alone suffices.
 	sign *regexp.Regexp
 	// cause and remedy may name parts of the sign, as $1.
@@ -54,8 +56,8 @@ var mistakes = []mistake{
 		cause: "The path of a graph is wrong: $1.", remedy: `Correct the path under "graphs" in the configuration file, which is FILE:NAME.`,
 	},
 	{
-		sign:  regexp.MustCompile(`Because (\S+) was not found in the package registry|No matching distribution found for (\S+)|The requested resource '([^']+)@[^'@]*' could not be found`),
-		cause: "There is no package $1$2$3.", remedy: "Correct its name and version in the dependencies, or name the registry that has it.",
+		sign:  regexp.MustCompile(`Because (\S+) was not found in the package registry|No matching distribution found for (\S+)|The requested resource '([^']+)@[^'@]*' could not be found|there is no version of (\S+)`),
+		cause: "There is no package $1$2$3$4.", remedy: "Correct its name and version in the dependencies, or name the registry that has it.",
 	},
 	{
 		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
@@ -64,7 +66,12 @@ var mistakes = []mistake{
 	{reasons: []string{build.ReasonDependenciesFailed}, cause: "The dependencies cannot be installed.", remedy: "Install them on your machine from an empty directory, and correct what fails."},
 	{reasons: []string{build.ReasonOutOfMemory}, cause: "The memory did not suffice.", remedy: "Use less, or give more: source_config.resource_spec of the deployment."},
 	{sign: regexp.MustCompile(said + `((?:\S+, line \d+: )?\w*(?:Error|Exception): .*)`), reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded}, cause: "The agent ends when it is started: $1.", remedy: "Correct what that line says."},
+	{sign: regexp.MustCompile(`^graph ['"][^'"]*['"]: (.+?)\.?$`), reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded}, cause: "The agent ends when it is started: $1.", remedy: "Correct what that line says."},
 	{reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded}, cause: "The agent ends when it is started.", remedy: "Start it on your machine with the same command: its last output says why."},
+	{
+		reasons: []string{compute.ReasonNotReady}, graphs: true, cause: "The graphs of the agent were not loaded in time.",
+		remedy: "Move slow work from the import of a graph's file into a node, or set readiness_timeout_seconds of the deployment.",
+	},
 	{reasons: []string{compute.ReasonNotReady}, cause: "The agent was started, and never answered GET /ping.", remedy: "Listen on $HOST:$PORT before anything slow, or set readiness_timeout_seconds of the deployment."},
 	{reasons: []string{build.ReasonBuildCommandFailed}, cause: "The build command failed.", remedy: "Run it on your machine in an empty copy of the sources."},
 }
@@ -74,7 +81,7 @@ var mistakes = []mistake{
 func Diagnose(r Revision, log []string) Diagnosis {
 	lines := slices.Concat(strings.Split(r.Message, "\n"), log)
 	for _, m := range mistakes {
-		if len(m.reasons) > 0 && !slices.Contains(m.reasons, r.Reason) {
+		if len(m.reasons) > 0 && !slices.Contains(m.reasons, r.Reason) || m.graphs && (r.Build == nil || r.Build.Language == "") {
 			continue
 		}
 		if m.sign == nil {

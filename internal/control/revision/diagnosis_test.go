@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
 // TestDiagnose checks the ten most usual mistakes, in the words of the builder, the runtimes
@@ -25,6 +26,8 @@ func TestDiagnose(t *testing.T) {
 		"no package, uv":          {"DEPENDENCIES_FAILED", "uv failed", "  × No solution found when resolving dependencies:\n  ╰─▶ Because planted was not found in the package registry and you require planted, we can conclude", "There is no package planted.", "registry"},
 		"no package, pip":         {"DEPENDENCIES_FAILED", "pip failed", "ERROR: No matching distribution found for planted==9", "There is no package planted==9.", "registry"},
 		"no package, npm":         {"DEPENDENCIES_FAILED", "npm failed", "npm error 404  The requested resource '@a/planted@1' could not be found or you do not have permission to access it.", "There is no package @a/planted.", "registry"},
+		"no version, uv":          {"DEPENDENCIES_FAILED", "uv failed", "  × No solution found when resolving dependencies:\n  ╰─▶ Because there is no version of planted==99.99.99 and you require planted==99.99.99", "There is no package planted==99.99.99.", "version"},
+		"no graph":                {"START_FAILED", "Its last output:\ngraph 'agent': a graph, or a function that returns one, was expected, not int", "", "The agent ends when it is started: a graph, or a function that returns one, was expected, not int.", "that line"},
 		"lock file, npm":          {"DEPENDENCIES_FAILED", "npm failed", "npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.", "The versions of the dependencies contradict each other", "lock file"},
 		"lock file, pip":          {"DEPENDENCIES_FAILED", "pip failed", "ERROR: ResolutionImpossible: for help visit", "The versions of the dependencies contradict each other: ResolutionImpossible.", "lock file"},
 		"wrong graph, no file":    {"START_FAILED", "Its last output:\ngraph 'agent': there is no file './agnet.py'", "", "The path of a graph is wrong: there is no file './agnet.py'.", `"graphs"`},
@@ -42,5 +45,15 @@ func TestDiagnose(t *testing.T) {
 		if !strings.HasPrefix(got.Cause, c.cause) || !strings.Contains(got.Remedy, c.remedy) {
 			t.Errorf("%s: got %q, %q; want %q, %q", name, got.Cause, got.Remedy, c.cause, c.remedy)
 		}
+	}
+}
+
+// TestDiagnoseGraphsThatLoadSlowly checks that the author of a graph, which listens nowhere, is not
+// told to listen.
+func TestDiagnoseGraphsThatLoadSlowly(t *testing.T) {
+	t.Parallel()
+	slow := revision.Revision{Reason: "NOT_READY", Message: "the agent did not answer", Build: &build.Record{Language: "python"}}
+	if got := revision.Diagnose(slow, nil); got.Cause != "The graphs of the agent were not loaded in time." || strings.Contains(got.Remedy, "$PORT") {
+		t.Errorf("got %q, %q", got.Cause, got.Remedy)
 	}
 }
