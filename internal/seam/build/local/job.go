@@ -8,7 +8,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -137,9 +139,11 @@ func (j *job) buildOnce() (result build.Result, err error) {
 }
 
 // explain names the disk as the reason of a build that failed while there was no room, because
-// commands report a full disk in many ways.
+// commands report a full disk in many ways. A command that has removed its files before it ended
+// leaves room, and only its output tells.
 func (j *job) explain(failed *build.Failure) *build.Failure {
-	if failed.Reason == build.ReasonOutOfDisk || j.builder.cfg.Space.Reserve() == nil {
+	full := strings.Contains(strings.ToLower(failed.Message), syscall.ENOSPC.Error())
+	if failed.Reason == build.ReasonOutOfDisk || !full && j.builder.cfg.Space.Reserve() == nil {
 		return failed
 	}
 	return build.Fail(build.ReasonOutOfDisk, "the server's disk is nearly full; tell its operator. %s", failed.Message)

@@ -32,6 +32,15 @@ func TestABuildThatTakesTooMuchDisk(t *testing.T) {
 	m.build(t, buildtest.NewSpec(r.URL()))
 }
 
+// TestACommandThatFoundNoRoom checks that the disk is the reason also if the command has removed
+// its files since.
+func TestACommandThatFoundNoRoom(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("echo '[Errno 28] No space left on device'; exit 1")})
+	m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonOutOfDisk, "the server's disk is nearly full")
+}
+
 // TestABuildThatTakesTooMuchMemory checks that the build fails if the system can limit its
 // memory.
 func TestABuildThatTakesTooMuchMemory(t *testing.T) {
