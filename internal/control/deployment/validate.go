@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,7 +33,7 @@ func validate(ref Ref, spec Spec, secrets []Secret) error {
 	case revision.InternalSource:
 		r.internalSource(ref, spec)
 	}
-	r.noControls("source_revision_config.framework_config_path", spec.RevisionConfig.ConfigPath)
+	r.configPath(spec.RevisionConfig.ConfigPath)
 	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
 	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
 	r.secrets(spec.Source, secrets)
@@ -92,6 +93,15 @@ func (r *rules) repoURL(raw string) {
 	// Git reads credentials line by line, as "user:password".
 	if _, credentials := cutCredentials(raw); strings.ContainsFunc(credentials, unicode.IsControl) || strings.Contains(u.User.Username(), ":") {
 		r.Breaks("source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name.")
+	}
+}
+
+// configPath refuses what can be no path in a repository, before the repository is cloned.
+func (r *rules) configPath(path *string) {
+	const field = "source_revision_config.framework_config_path"
+	r.noControls(field, path)
+	if path != nil && *path != "" && !filepath.IsLocal(*path) {
+		r.Breaks("%s must be relative to the root of the repository, and stay in it, not %q.", field, *path)
 	}
 }
 

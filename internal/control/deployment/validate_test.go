@@ -53,6 +53,8 @@ func TestRulesBetweenMembers(t *testing.T) {
 		"a repo_ref with a NUL":    {git(func(r *request) { r.RevisionConfig.RepoRef = new("a\x00b") }), "source_revision_config.repo_ref" + noControls},
 		"a repo_ref with a break":  {git(func(r *request) { r.RevisionConfig.RepoRef = new("refs/tags/a\nb") }), "source_revision_config.repo_ref" + noControls},
 		"a config path with a NUL": {git(func(r *request) { r.RevisionConfig.ConfigPath = new("a\x00") }), "source_revision_config.framework_config_path" + noControls},
+		"an absolute config path":  {git(func(r *request) { r.RevisionConfig.ConfigPath = new("/framework.json") }), `source_revision_config.framework_config_path must be relative to the root of the repository, and stay in it, not "/framework.json".`},
+		"a config path outside":    {git(func(r *request) { r.RevisionConfig.ConfigPath = new("a/../../x.json") }), `source_revision_config.framework_config_path must be relative to the root of the repository, and stay in it, not "a/../../x.json".`},
 		"a URL of ssh with a NUL":  {url("git@a.test:b\x00"), "source_config.repo_url" + noControls},
 		"a tag that is built on push": {
 			git(func(r *request) {
