@@ -35,6 +35,9 @@ func newChat() *cobra.Command {
 			if thread != "" && !id.Valid(thread) {
 				return exit.Usagef("--thread must be the id of a thread, not %q", thread)
 			}
+			if cmd.Flags().Changed("message") && strings.TrimSpace(message) == "" {
+				return exit.Usagef("--message must hold a question")
+			}
 			c, err := newConversation(cmd.Context(), server, args[0], thread, assistant)
 			if err != nil {
 				return err

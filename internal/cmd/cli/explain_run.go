@@ -42,6 +42,9 @@ func newRunsExplain() *cobra.Command {
 	var asJSON bool
 	cmd := where.asks(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run failed, ended or waits, and when each part was done", Long: explainRunLong}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if err := checkIDs(args[1:]); err != nil {
+				return err
+			}
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -34,6 +34,9 @@ func newRunsList() *cobra.Command {
 	var list output.List
 	cmd := where.asks(&cobra.Command{Use: "list DEPLOYMENT THREAD", Short: "List the runs of a thread, the newest first"}, cobra.ExactArgs(2),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if err := checkIDs(args[1:]); err != nil {
+				return err
+			}
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -57,6 +60,9 @@ func newRun(use, short string, document func(ctx context.Context, found *agent, 
 	var where Where
 	cmd := where.asks(&cobra.Command{Use: use + " DEPLOYMENT THREAD RUN", Short: short}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if err := checkIDs(args[1:]); err != nil {
+				return err
+			}
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -101,6 +107,9 @@ func newRunsStream() *cobra.Command {
 	var asJSON bool
 	cmd := where.asks(&cobra.Command{Use: "stream DEPLOYMENT THREAD RUN", Short: "Print the answer of a run while it is written", Long: runsStreamLong}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if err := checkIDs(args[1:]); err != nil {
+				return err
+			}
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -130,6 +139,9 @@ func newRunsCancel() *cobra.Command {
 	var done output.Outcome
 	cmd := where.asks(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; the shown part of its answer stays"}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if err := checkIDs(args[1:]); err != nil {
+				return err
+			}
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -25,12 +27,26 @@ func newThreads() *cobra.Command {
 	return exit.Group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow())
 }
 
+// checkIDs returns an error unless the arguments are the id of a thread and the id of a run, as far
+// as there are any.
+func checkIDs(args []string) error {
+	for i, kind := range []string{"thread", "run"} {
+		if i < len(args) && !id.Valid(args[i]) {
+			return exit.Usagef("%s must be the id of a %s, not %q", strings.ToUpper(kind), kind, args[i])
+		}
+	}
+	return nil
+}
+
 func newThreadsList() *cobra.Command {
 	var where Where
 	var list output.List
 	var limit int
 	cmd := where.asks(&cobra.Command{Use: "list DEPLOYMENT", Short: "List the threads of an agent, the newest first"}, cobra.ExactArgs(1),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if limit < 1 {
+				return exit.Usagef("--limit must be at least 1, not %d", limit)
+			}
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -56,6 +72,9 @@ func newThreadsShow() *cobra.Command {
 	var asJSON bool
 	cmd := where.asks(&cobra.Command{Use: "show DEPLOYMENT THREAD", Short: "Print the messages of a thread, or with --json its state"}, cobra.ExactArgs(2),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if err := checkIDs(args[1:]); err != nil {
+				return err
+			}
 			found, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err
