@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ const deployLong = `Deploy the agent of a directory. All files of the directory 
 files that git ignores. If there is no deployment of the name, the command creates it; otherwise the
 command changes it. Progress is printed on stderr, and only the address of the agent on stdout.
 
-With --repo, the server clones a repository instead, and DIR has no meaning.
+With --repo, the server clones a repository instead of the upload, and there is no DIR.
 
 Secrets that you do not name keep their values. The value of a secret comes from the environment,
 unless it stands behind the name.`
@@ -61,9 +62,9 @@ func newDeploy() *cobra.Command {
 	where.Flags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&options.name, "name", "", "name of the deployment (default: that of the directory or the repository)")
-	flags.StringVar(&options.config, "config", "", "path of the framework configuration file in DIR or the repository (default: the one at the root)")
+	flags.StringVar(&options.config, "config", "", "path of the framework configuration file in DIR or the repository (default: the one at the root, or with --repo that of the deployment's last revision)")
 	flags.StringVar(&options.repo, "repo", "", "URL of a git repository that the server clones, instead of DIR")
-	flags.StringVar(&options.ref, "ref", "main", "branch of --repo, or a tag as refs/tags/...")
+	flags.StringVar(&options.ref, "ref", "", "branch of --repo, or a tag as refs/tags/... (default: main)")
 	flags.StringArrayVar(&options.secrets, "secret", nil, "secret, as NAME (its value is that of $NAME) or NAME=VALUE; may be repeated")
 	flags.StringVar(&options.envFile, "env-file", "", "file with a secret in each line, as NAME=VALUE")
 	flags.BoolVar(&options.noWait, "no-wait", false, "do not wait until the revision is served")
@@ -88,6 +89,10 @@ func (o deployOptions) plan(args []string) (plan, error) {
 	if o.repo != "" && len(args) > 0 {
 		return plan{}, errors.New("DIR and --repo exclude each other")
 	}
+	if o.repo == "" && o.ref != "" {
+		return plan{}, errors.New("--ref is for --repo: without --repo, the files of DIR are uploaded as they are")
+	}
+	o.ref = cmp.Or(o.ref, "main")
 	if o.dir = "."; len(args) > 0 {
 		o.dir = args[0]
 	}
@@ -128,6 +133,11 @@ func (o deployOptions) defaultName() (string, error) {
 	return name[:min(len(name), 63)], nil
 }
 
+// variableName is the interface's rule for the names of secrets.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+const noVariable = "is not the name of an environment variable: letters, digits and _, not beginning with a digit"
+
 // readSecrets reads the secrets of a file and of the flags.
 func readSecrets(file string, named []string) (secrets []secret, err error) {
 	var lines []string
@@ -147,10 +157,16 @@ func readSecrets(file string, named []string) (secrets []secret, err error) {
 		if !ok {
 			return nil, fmt.Errorf("--env-file: line %d of %s is not NAME=VALUE", number+1, file)
 		}
-		secrets = append(secrets, secret{strings.TrimSpace(name), unquote(strings.TrimSpace(value))})
+		if name = strings.TrimSpace(name); !variableName.MatchString(name) {
+			return nil, fmt.Errorf("--env-file: line %d of %s: %q %s", number+1, file, name, noVariable)
+		}
+		secrets = append(secrets, secret{name, unquote(strings.TrimSpace(value))})
 	}
 	for _, one := range named {
 		name, value, ok := strings.Cut(one, "=")
+		if !variableName.MatchString(name) {
+			return nil, fmt.Errorf("--secret: %q %s", name, noVariable)
+		}
 		if !ok {
 			if value, ok = os.LookupEnv(name); !ok {
 				return nil, fmt.Errorf("--secret %s: there is no $%s, and no value behind the name", name, name)

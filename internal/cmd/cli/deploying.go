@@ -160,6 +160,8 @@ func (d *deploying) reviseRepository(ctx context.Context, exists bool) (string, 
 	// Without a path, the server keeps its present path, or looks for the file by itself.
 	if d.config != "" {
 		config["framework_config_path"] = d.config
+	} else if kept := d.found.RevisionConfig.ConfigPath; exists && kept != "" && kept != defaultConfig {
+		d.show(output.Event{Kind: output.KindNote, Text: fmt.Sprintf("the configuration file is %s, as before; for the one at the root: --config %s", kept, defaultConfig)})
 	}
 	if d.dry {
 		d.say(exists, "of the repository")
