@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -19,13 +20,13 @@ var registryForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[a
 
 // checkFlags returns an error for the values of flags with which a server would start, and not do
 // what they ask for.
-func checkFlags(flags *pflag.FlagSet, config standalone.Config, rate float64) error {
+func checkFlags(ctx context.Context, flags *pflag.FlagSet, config standalone.Config, rate float64) error {
 	if config.BaseURL != "" {
 		if err := cli.CheckURL("--base-url", config.BaseURL); err != nil {
 			return err
 		}
 	}
-	if err := checkListen(config.Listen); err != nil {
+	if err := checkListen(ctx, config.Listen); err != nil {
 		return err
 	}
 	for name, limit := range map[string]time.Duration{"ready-limit": config.ReadyLimit, "drain-limit": config.DrainLimit} {
@@ -36,6 +37,11 @@ func checkFlags(flags *pflag.FlagSet, config standalone.Config, rate float64) er
 	if !(rate >= 0) { // this also refuses what is no number
 		return fmt.Errorf("--rate-limit must be at least 0, not %g", rate)
 	}
+	return checkNames(config)
+}
+
+// checkNames returns an error for origins and a registry that can be none.
+func checkNames(config standalone.Config) error {
 	for _, origin := range config.Origins {
 		parsed, err := url.Parse(origin)
 		if origin != web.AnyOrigin && (err != nil || parsed.Scheme == "" || parsed.Host == "" || origin != parsed.Scheme+"://"+parsed.Host) {
@@ -49,10 +55,10 @@ func checkFlags(flags *pflag.FlagSet, config standalone.Config, rate float64) er
 }
 
 // checkListen returns an error for an address at which no machine can listen.
-func checkListen(address string) error {
+func checkListen(ctx context.Context, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
-		_, err = net.LookupPort("tcp", port)
+		_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	}
 	if err != nil {
 		return fmt.Errorf("--listen must be HOST:PORT, not %q: %w", address, err)

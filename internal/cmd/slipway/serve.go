@@ -51,7 +51,7 @@ func newServe() *cobra.Command {
 			if cmd.Flags().Changed("operator-ssh") {
 				config.OperatorSSH = &operatorSSH
 			}
-			if err := checkFlags(cmd.Flags(), config, rate); err != nil {
+			if err := checkFlags(cmd.Context(), cmd.Flags(), config, rate); err != nil {
 				return exit.Usage(err)
 			}
 			if config.SleepAfter < 0 {

@@ -9,6 +9,7 @@ import (
 
 // TestFilesThatVariablesName checks that addresses of proxies and registries are no files.
 func TestFilesThatVariablesName(t *testing.T) {
+	t.Setenv("SSL_CERT_DIR", "")
 	for _, c := range []struct {
 		name, value string
 		want        []string
