@@ -28,7 +28,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	var gateway lambdahost.Gateway
 	mux := s.Mux()
 	err = controlplane.Register(mux, controlplane.Config{
-		Listeners: s.Listeners(), Logs: logs.Of(s), Answers: s.Answers(),
+		Listeners: s.Listeners(), Deployments: s.Deployments(), Logs: logs.Of(s), Answers: s.Answers(),
 		Tenancy:       controlplane.Tenancy{Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
