@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,10 +51,9 @@ func TestAnItemIsPutAgainMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			passed := time.Duration(0)
+			var passed atomic.Int64 // the table reads the clock, too
 			now := func() time.Time {
-				passed += time.Millisecond
-				return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(passed)
+				return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(passed.Add(int64(time.Millisecond))))
 			}
 			tb := &meddled{Table: testtable.Open(t, now)}
 			s, other := store.NewStore(tb, now, quota.Limits{}, slog.Default()), store.NewStore(tb.Table, now, quota.Limits{}, slog.Default())
@@ -61,7 +61,7 @@ func TestAnItemIsPutAgainMeanwhile(t *testing.T) {
 				check.Must(t, other.Put(t.Context(), owner, []string{"n"}, "k", json.RawMessage(value), time.Hour, v))
 			}
 			put(`{"v":"old"}`, store.Vectors{})
-			passed += 30 * time.Minute
+			passed.Add(int64(30 * time.Minute))
 			for range c.after {
 				tb.before = append(tb.before, func() {})
 			}
