@@ -179,6 +179,9 @@ func pathParams(r *http.Request) map[string]string {
 	return params
 }
 
+// dotsOfJWT is the number of dots in a signed JWT in its compact form (RFC 7515, section 7.1).
+const dotsOfJWT = 2
+
 // withhold removes the headers that a repository may not see from a request: the credentials
 // of the platform, with which the repository could act for their owners, and the headers that
 // only the platform sets.
@@ -192,9 +195,9 @@ func withhold(header http.Header) {
 		header.Del(auth.HeaderKey)
 	}
 	switch token, ok := auth.Bearer(header); {
-	case ok && isID(header.Get(auth.HeaderTenant)):
-		// The platform accepts the token of an issuer only with the id of a workspace. Tokens of a
-		// repository's own users come without it.
+	case ok && strings.Count(token, ".") == dotsOfJWT && isID(header.Get(auth.HeaderTenant)):
+		// The platform accepts the token of an issuer, a JWT, only with the id of a workspace. Such
+		// tokens of a repository's own users come without it.
 		header.Del(auth.HeaderBearer)
 		header.Del(auth.HeaderTenant)
 	case ok && auth.IsOwn(token):

@@ -64,7 +64,7 @@ func TestAttackTokensOfThePlatform(t *testing.T) {
 				seen           bool
 			}{
 				{ofIssuer, own, false}, {ofIssuer, strings.ToUpper(own), false}, {ofIssuer, unknownID, false},
-				{ofUser, "", true}, {ofUser, "acme", true}, {"Basic b3duOnVzZXI=", own, true},
+				{ofUser, "", true}, {ofUser, "acme", true}, {"Bearer ada", own, true}, {"Basic b3duOnVzZXI=", own, true},
 			} {
 				headers := map[string]string{auth.HeaderBearer: c.bearer}
 				if c.tenant != "" {
