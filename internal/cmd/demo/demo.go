@@ -113,10 +113,6 @@ func (d *demo) run(ctx context.Context) error {
 	if d.dir, err = os.MkdirTemp("", "slipway-demo-"); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	// A server that is root clones the repository as another user.
-	if err := os.Chmod(d.dir, 0o711); err != nil {
-		return fmt.Errorf("open directory: %w", err)
-	}
 	if err := d.findServer(ctx); err != nil {
 		return err
 	}

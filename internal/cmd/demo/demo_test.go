@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -247,32 +245,6 @@ func TestRefusalsAreSentences(t *testing.T) {
 	want := "POST /v2/deployments: 422 Unprocessable Entity: body.secrets.0.name: Field required; body: Bad (request q1)"
 	if err := demo.Run(t.Context(), config); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-// TestOthersMayEnterTheRepository checks that a server that runs git as another user can clone the
-// repository that the demo makes.
-func TestOthersMayEnterTheRepository(t *testing.T) {
-	t.Parallel()
-	s := example()
-	config := s.serve(t)
-	var mode os.FileMode
-	config.Progress = &record{shown: func(event output.Event) {
-		if event.Kind != output.KindRepository {
-			return
-		}
-		info, err := os.Stat(filepath.Dir(strings.TrimPrefix(event.URL, "file://")))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		mode = info.Mode().Perm()
-	}}
-	if err := demo.Run(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	if mode != 0o711 {
-		t.Errorf("the directory of the repository has the mode %o, want 711", mode)
 	}
 }
 
