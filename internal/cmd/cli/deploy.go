@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/base/dotenv"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -66,7 +67,7 @@ func newDeploy() *cobra.Command {
 	flags.StringVar(&options.repo, "repo", "", "URL of a git repository that the server clones, instead of DIR")
 	flags.StringVar(&options.ref, "ref", "", "branch of --repo, or a tag as refs/tags/... (default: main)")
 	flags.StringArrayVar(&options.secrets, "secret", nil, "secret, as NAME (its value is that of $NAME) or NAME=VALUE; may be repeated")
-	flags.StringVar(&options.envFile, "env-file", "", "file with a secret in each line, as NAME=VALUE")
+	flags.StringVar(&options.envFile, "env-file", "", "file with secrets, as NAME=VALUE; it is read as a .env file")
 	flags.BoolVar(&options.noWait, "no-wait", false, "do not wait until the revision is served")
 	flags.DurationVar(&options.limit, "wait-timeout", 15*time.Minute, "how long to wait until the revision is served; exit code 8 when it is over")
 	flags.BoolVar(&options.dry, "dry-run", false, "say what would be done, and do nothing")
@@ -133,38 +134,29 @@ func (o deployOptions) defaultName() (string, error) {
 	return name[:min(len(name), 63)], nil
 }
 
-// variableName is the interface's rule for the names of secrets.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 const noVariable = "is not the name of an environment variable: letters, digits and _, not beginning with a digit"
 
 // readSecrets reads the secrets of a file and of the flags.
 func readSecrets(file string, named []string) (secrets []secret, err error) {
-	var lines []string
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("--env-file: %w", err)
 		}
-		lines = strings.Split(string(text), "\n")
+		variables, wrong := dotenv.Parse(string(text))
+		if len(wrong) > 0 {
+			return nil, fmt.Errorf("--env-file: line %d of %s is not NAME=VALUE", wrong[0], file)
+		}
+		for _, v := range variables {
+			if !dotenv.IsName(v.Name) {
+				return nil, fmt.Errorf("--env-file: line %d of %s: %q %s", v.Line, file, v.Name, noVariable)
+			}
+			secrets = append(secrets, secret{v.Name, v.Value})
+		}
 	}
-	for number, line := range lines {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
-		if !ok {
-			return nil, fmt.Errorf("--env-file: line %d of %s is not NAME=VALUE", number+1, file)
-		}
-		if name = strings.TrimSpace(name); !variableName.MatchString(name) {
-			return nil, fmt.Errorf("--env-file: line %d of %s: %q %s", number+1, file, name, noVariable)
-		}
-		secrets = append(secrets, secret{name, unquote(strings.TrimSpace(value))})
-	}
-	for _, one := range named {
-		name, value, ok := strings.Cut(one, "=")
-		if !variableName.MatchString(name) {
+	for _, text := range named {
+		name, value, ok := strings.Cut(text, "=")
+		if !dotenv.IsName(name) {
 			return nil, fmt.Errorf("--secret: %q %s", name, noVariable)
 		}
 		if !ok {
@@ -175,12 +167,4 @@ func readSecrets(file string, named []string) (secrets []secret, err error) {
 		secrets = append(secrets, secret{name, value})
 	}
 	return secrets, nil
-}
-
-// unquote removes the quotes around a value.
-func unquote(value string) string {
-	if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
-		return value[1 : len(value)-1]
-	}
-	return value
 }

@@ -6,15 +6,13 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/base/dotenv"
 	"github.com/slipway-run/slipway/internal/base/publicname"
 )
-
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // environment reads env: an object of strings, or the path of a .env file, relative to the
 // configuration file's directory.
@@ -59,9 +57,13 @@ func (p *parser) environmentFile(path string) {
 		p.problem("env: the file %q cannot be read: %v", path, err)
 		return
 	}
-	env, wrong := parseDotenv(string(data))
+	variables, wrong := dotenv.Parse(string(data))
 	for _, line := range wrong {
 		p.problem("env: line %d of %s is not NAME=value", line, path)
+	}
+	env := map[string]string{}
+	for _, v := range variables {
+		env[v.Name] = v.Value
 	}
 	p.checkEnvironment(env)
 }
@@ -84,7 +86,7 @@ func (p *parser) checkEnvironment(env map[string]string) {
 // wrongVariable says why a repository cannot set a variable, "" if it can.
 func wrongVariable(name string) string {
 	switch {
-	case !variableName.MatchString(name):
+	case !dotenv.IsName(name):
 		return "is not a name that an environment variable can have"
 	case name == "HOST" || strings.HasPrefix(name, "SLIPWAY_"):
 		return "is set by the platform"
@@ -97,37 +99,4 @@ func wrongVariable(name string) string {
 func isPort(value string) bool {
 	port, err := strconv.ParseUint(value, 10, 16)
 	return err == nil && port > 0
-}
-
-// assignment is a NAME=value of a .env file, as python-dotenv reads it. A value in quotes may have
-// several lines.
-var assignment = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*` +
-	`(?:"((?:\\[\s\S]|[^"\\])*)"|'((?:\\[\s\S]|[^'\\])*)'|([^"'\n][^\n]*)|)[ \t]*(?:#[^\n]*)?(?:\n|$)`)
-
-var (
-	comment          = regexp.MustCompile(`(?:^|\s+)#.*`)
-	inDoubleQuotes   = strings.NewReplacer(`\a`, "\a", `\b`, "\b", `\f`, "\f", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\v`, "\v", `\"`, `"`, `\'`, `'`, `\\`, `\`, `\$`, `$`)
-	inSingleQuotes   = strings.NewReplacer(`\'`, `'`, `\\`, `\`)
-	newlinesOfDotenv = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-)
-
-// parseDotenv reads assignments and comments. It also returns the numbers of the lines that it
-// cannot read.
-func parseDotenv(text string) (env map[string]string, wrong []int) {
-	env, text = map[string]string{}, newlinesOfDotenv.Replace(text)
-	for line := 1; text != ""; {
-		text = strings.TrimLeft(text, " \t")
-		whole, rest, _ := strings.Cut(text, "\n")
-		switch found := assignment.FindStringSubmatch(text); {
-		case strings.TrimSpace(whole) == "", whole[0] == '#':
-		case found == nil:
-			wrong = append(wrong, line)
-		default:
-			env[found[1]] = inDoubleQuotes.Replace(found[2]) + inSingleQuotes.Replace(found[3]) + strings.TrimSpace(comment.ReplaceAllString(found[4], ""))
-			rest = text[len(found[0]):]
-		}
-		line += strings.Count(text[:len(text)-len(rest)], "\n")
-		text = rest
-	}
-	return env, wrong
 }
