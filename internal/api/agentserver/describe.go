@@ -162,12 +162,12 @@ func (s server) describe(ctx context.Context) (ownDescription, error) {
 }
 
 // descriptionOf returns the description that is kept by a name, or waits for it.
-func (s server) descriptionOf(ctx context.Context, d deployment.Deployment, name string, ask func(context.Context) (graph.Description, error)) (found ownDescription, err error) {
+func (s server) descriptionOf(ctx context.Context, d deployment.Deployment, name string, ask func(context.Context) (graph.Description, error)) (described ownDescription, err error) {
 	err = s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
-		found, err = s.descriptions.of(ctx, d.Workspace, name, ask)
+		described, err = s.descriptions.of(ctx, d.Workspace, name, ask)
 		return err
 	})
-	return found, err
+	return described, err
 }
 
 // describeTyped returns a function that does the same as describe. If a graph lacks schemas that

@@ -63,12 +63,12 @@ func (s server) embed(ctx context.Context, texts graph.Texts) (graph.Embeddings,
 		return graph.Embeddings{}, fault.New(fault.Unavailable, "This server does not embed items.")
 	}
 	d := served(ctx)
-	var made graph.Embeddings
+	var embeddings graph.Embeddings
 	err := s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
-		made, err = s.Agents.Embed(ctx, d.Workspace, d.Deployment, texts)
+		embeddings, err = s.Agents.Embed(ctx, d.Workspace, d.Deployment, texts)
 		return err
 	})
-	return made, err
+	return embeddings, err
 }
 
 func readVectors(asked build.Index, data []byte) (store.Vectors, error) {

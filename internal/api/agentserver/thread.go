@@ -45,7 +45,7 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 		return nil, err
 	}
 	t, err := s.Threads.Create(ctx, ref, present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), false)
-	made := err == nil
+	created := err == nil
 	if fault.Is(err, fault.Conflict) && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
 		t, err = s.existing(ctx, ref, err)
 	}
@@ -56,7 +56,7 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 		if len(asked.Supersteps) == 0 {
 			return CreateThread200JSONResponse(showThread(t)), nil
 		}
-		if err := s.begin(ctx, t, made, supersteps(asked.Supersteps)); err != nil {
+		if err := s.begin(ctx, t, created, supersteps(asked.Supersteps)); err != nil {
 			return nil, err
 		}
 	}
@@ -64,11 +64,11 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	return CreateThread200JSONResponse(found), err
 }
 
-// begin makes the first state of a thread. If the state is refused, and the request has made the
+// begin makes the first state of a thread. If the state is refused, and the request has created the
 // thread, the thread is deleted.
-func (s server) begin(ctx context.Context, t thread.Thread, made bool, steps []graph.Superstep) error {
+func (s server) begin(ctx context.Context, t thread.Thread, created bool, steps []graph.Superstep) error {
 	_, err := s.update(ctx, t, thread.Newest, nil, steps)
-	if err != nil && made {
+	if err != nil && created {
 		err = errors.Join(err, s.unmake(ctx, t))
 	}
 	return err
@@ -76,11 +76,11 @@ func (s server) begin(ctx context.Context, t thread.Thread, made bool, steps []g
 
 // unmake deletes a thread that a refused request has made, even when the client has gone: the same
 // request may be sent again with the same id. A thread that another request has used since stays.
-func (s server) unmake(ctx context.Context, made thread.Thread) error {
+func (s server) unmake(ctx context.Context, created thread.Thread) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
-	t, err := s.Threads.Get(ctx, made.Ref) // with the bytes that were counted since
-	if err == nil && t.Lock.Epoch == made.Lock.Epoch {
+	t, err := s.Threads.Get(ctx, created.Ref) // with the bytes that were counted since
+	if err == nil && t.Lock.Epoch == created.Lock.Epoch {
 		err = s.Threads.DeleteAsRead(ctx, t)
 	}
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {

@@ -114,8 +114,8 @@ func heldIn(dir string, do func(*unix.Stat_t)) {
 
 // shareFiles reports whether two threads have the same open files. Threads do, until one of them
 // ends or takes files of its own. If the kernel does not tell, they do not.
-func shareFiles(one, other int) bool {
+func shareFiles(first, second int) bool {
 	const files = 2 // KCMP_FILES
-	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(one), uintptr(other), files, 0, 0, 0)
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(first), uintptr(second), files, 0, 0, 0)
 	return errno == 0 && order == 0
 }

@@ -92,8 +92,8 @@ func writeWhole(name string, write func(io.Writer) error) (err error) {
 const restoreLong = `Make a data directory from FILE, which slipway backup has written. The directory must not exist, or be empty.
 
 Built agents are in the data directory, and their files contain its path: restore to the path of the
-original directory, or deploy these agents again afterwards, with slipway deploy DIR --force or slipway
-deploy --repo URL. The command says so if the paths differ.
+original directory, or deploy these agents again afterwards, with slipway deploy DIR --force
+or slipway deploy --repo URL. The command says so if the paths differ.
 
 FILE "-" is standard input.`
 

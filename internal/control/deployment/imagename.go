@@ -83,7 +83,7 @@ func (n ownNames) wrong(image string) string {
 		return fmt.Sprintf("This is no name of an image (%v)", err)
 	}
 	// The images that the platform has built are in the repository that all other names begin with.
-	own := n.all != "" && strings.HasPrefix(oneSpelling(named.Name())+"/", oneSpelling(n.all))
+	own := n.all != "" && strings.HasPrefix(canonical(named.Name())+"/", canonical(n.all))
 	if strings.HasPrefix(named.Name(), builtImages) || own && !registry.In(n.repository, image) {
 		return "This image belongs to another deployment"
 	}
@@ -94,9 +94,9 @@ func (n ownNames) wrong(image string) string {
 // hosts.
 var ecrHost = regexp.MustCompile(`^(\d{12})\.dkr[.-]ecr(?:-fips)?\.([a-z0-9-]+)\..*`)
 
-// oneSpelling returns the name of an image with its host in one of the spellings that lead to the
-// same registry.
-func oneSpelling(name string) string {
+// canonical returns the name of an image with one spelling for all hosts that lead to the same
+// registry.
+func canonical(name string) string {
 	host, path, _ := strings.Cut(name, "/")
 	host = strings.TrimSuffix(strings.ToLower(host), ":443")
 	return ecrHost.ReplaceAllString(host, "$1.$2") + "/" + path
