@@ -83,6 +83,43 @@ func TestARunOnTheThreadOfATemporaryOne(t *testing.T) {
 	}
 }
 
+// TestTheThreadOfARemovedTemporaryRunGoes removes a temporary run in each way: its thread does not
+// stay without it.
+func TestTheThreadOfARemovedTemporaryRunGoes(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(f *fixture, r run.Run){
+		"rolled back before it begins": func(f *fixture, r run.Run) { f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionRollback)) },
+		"rolled back while it works": func(f *fixture, r run.Run) {
+			f.claim(r)
+			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionRollback))
+		},
+		"deleted after its end": func(f *fixture, r run.Run) {
+			f.finish(f.claim(r))
+			f.must(f.runs.Delete(f.t.Context(), r.Ref))
+		},
+		"rolled back by another run": func(f *fixture, r run.Run) {
+			f.claim(r)
+			f.finish(f.claim(f.create("next", run.Rollback)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			request := say("first", run.Enqueue)
+			request.Temporary = true
+			first, err := f.runs.Create(t.Context(), f.ref, request)
+			f.must(err)
+			remove(f, first)
+			f.hand.move(time.Hour)
+			f.must(f.runs.Rescue(t.Context(), f.hand.now()))
+			f.must(f.threads.Sweep(t.Context(), f.hand.now()))
+			if left := f.items(); len(left) > 0 {
+				t.Errorf("%d items are left after an hour", len(left))
+			}
+		})
+	}
+}
+
 // TestARunIsCreatedWhileItsThreadExpires creates a run after a sweep has read its thread: the
 // thread stays, and is swept when its time is over again.
 func TestARunIsCreatedWhileItsThreadExpires(t *testing.T) {

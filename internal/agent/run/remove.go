@@ -60,7 +60,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 			}
 			t.MarkPosition(&change, max(t.Lock.Position, run.Position)) // positions are never reused: readers may have seen them
 		}
-		o.Add(table.Delete{Key: run.Key()}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
+		o.Add(s.deletes(run, table.Cond{})...)
 		o.Join(s.releasePermit(run))
 		o.Join(s.observe(run))
 	}
@@ -71,6 +71,16 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 	}
 	o.Add(change)
 	return o, nil
+}
+
+// deletes returns the writes that delete a run with its request. The thread of a temporary run is
+// deleted with the run, so that it does not stay for ever without it.
+func (s *Store) deletes(run Run, onlyIf table.Cond) []table.Write {
+	writes := []table.Write{table.Delete{Key: run.Key(), If: onlyIf}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)}}
+	if run.Temporary {
+		writes = append(writes, s.threads.DeleteUnused(run.Ref.Ref, linger))
+	}
+	return writes
 }
 
 // written returns the writes that erase the next part of the items that a run has written, no
@@ -159,8 +169,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 		}
 	}
 	// The run is deleted last, so that a deletion that was cut short can be repeated.
-	deleted, err := record.Try(ctx, s.table, table.Delete{Key: ref.Key(), If: table.Equals(attrStatus, string(run.Status))},
-		table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)}, table.Delete{Key: amended(ref)})
+	deleted, err := record.Try(ctx, s.table, append(s.deletes(run, table.Equals(attrStatus, string(run.Status))), table.Delete{Key: amended(ref)})...)
 	if err == nil && !deleted {
 		return notFound(ref) // another request deleted it
 	}

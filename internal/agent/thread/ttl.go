@@ -57,6 +57,12 @@ func (s *Store) replaceTTL(ref Ref, ttl *TTL, now time.Time) table.Write {
 	return put
 }
 
+// DeleteUnused is the write that makes a timer delete a thread that is not used for a time.
+func (s *Store) DeleteUnused(ref Ref, wait time.Duration) table.Write {
+	now := s.now()
+	return s.putTTL(ref, TTL{Strategy: StrategyDelete, Minutes: wait.Minutes()}, now, now.Add(wait))
+}
+
 // TTL returns a thread's time to live, nil if the thread has none.
 func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
 	item, err := record.Get(ctx, s.table, "time to live", keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), nil)
