@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -62,7 +63,11 @@ func (t *Translator) takeBack(ctx context.Context, ids []string) error {
 		return nil
 	}
 	found, err := t.states.Values(ctx, t.run.Ref.Ref, *t.newest)
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.NotFound): // the thread was pruned
+		t.index += 3
+		return nil
+	case err != nil:
 		return err
 	}
 	if removal := removing(found.Values.JSON(), ids); removal != nil {

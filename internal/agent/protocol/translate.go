@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -196,10 +197,14 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 		return nil
 	}
 	found, err := t.states.Values(ctx, t.run.Ref.Ref, event)
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.NotFound): // the thread was pruned
+		t.index += 2
+	case err != nil:
 		return err
+	default:
+		t.state(found)
 	}
-	t.state(found)
 	return nil
 }
 

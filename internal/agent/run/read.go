@@ -247,11 +247,26 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 }
 
 // Result returns the state that a finished run left behind: the state of its last checkpoint.
-// The state of an interrupted run includes the output that the run had shown.
+// The state of an interrupted run includes the output that the run had shown. If the thread was
+// pruned since, the result is the thread's newest state.
 func (s *Store) Result(ctx context.Context, run Run) (thread.State, error) {
 	run, err := s.Settled(ctx, run)
 	if err != nil {
 		return thread.Empty(), err
 	}
-	return s.threads.StateAt(ctx, run.Ref.Ref, run.Checkpoint)
+	st, err := s.stateAt(ctx, run.Ref.Ref, run.Checkpoint)
+	if fault.Is(err, fault.NotFound) {
+		return s.threads.State(ctx, run.Ref.Ref)
+	}
+	return st, err
+}
+
+// stateAt returns the state at a checkpoint that a run has made. It returns a fault.NotFound if the
+// checkpoint was pruned.
+func (s *Store) stateAt(ctx context.Context, ref thread.Ref, number int64) (thread.State, error) {
+	st, err := s.threads.StateAt(ctx, ref, number)
+	if err == nil && st.At.Number < 0 && number >= 0 {
+		err = fault.New(fault.NotFound, "Thread %s does not have the history of this run any more.", ref.Thread)
+	}
+	return st, err
 }

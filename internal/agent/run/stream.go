@@ -126,7 +126,8 @@ func emitBatch(b batch, after int64, emit func([]Event) error) (int64, error) {
 	return events[len(events)-1].Position, emit(events)
 }
 
-// Values returns the state that a "values" event shows.
+// Values returns the state that a "values" event shows. It returns a fault.NotFound if the thread
+// was pruned since.
 func (s *Store) Values(ctx context.Context, ref thread.Ref, event Event) (thread.State, error) {
-	return s.threads.StateAt(ctx, ref, event.Checkpoint)
+	return s.stateAt(ctx, ref, event.Checkpoint)
 }

@@ -52,6 +52,42 @@ func TestPruningDeletesThreads(t *testing.T) {
 	}
 }
 
+// TestARunOfAPrunedThread checks that the streams of an old run show no empty state, and that its
+// join answers with the newest state.
+func TestARunOfAPrunedThread(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	modes := []any{"values", "updates", "messages", "checkpoints", "tasks", "debug"}
+	first, before := f.stream(t, thread, with(saying("one"), "stream_mode", modes))
+	f.finish(t, thread, saying("two"))
+	newest := f.call(t, "GET", thread+"/state", nil).member("values")
+	f.prune(t, "keep_latest", 1, thread)
+	wantBody(t, f.call(t, "GET", first+"/join", nil), newest)
+	left := map[string]bool{}
+	for _, e := range f.follow(t, first+"/stream", "") {
+		left[e.Name] = true
+		if e.Name == "values" || e.Data == "" {
+			t.Errorf("the state of a pruned checkpoint is shown as %+v", e)
+		}
+	}
+	if len(before) < 3 || !left["updates"] || !left["metadata"] {
+		t.Errorf("of %d events only %v are left", len(before), left)
+	}
+}
+
+// TestAStateWithoutMembersIsShown runs on a new thread without any input.
+func TestAStateWithoutMembersIsShown(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	_, events := f.stream(t, f.newThread(t), object{"assistant_id": "agent", "input": object{}, "stream_mode": []any{"values"}})
+	for _, e := range events {
+		if e.Data == "" {
+			t.Errorf("an event has no data: %+v", e)
+		}
+	}
+}
+
 // TestPruningKeepsOnlyTheNewestState checks that the named threads, each counted once, keep
 // their newest state and their runs. A second pruning has nothing to remove.
 func TestPruningKeepsOnlyTheNewestState(t *testing.T) {

@@ -134,6 +134,9 @@ func (e *runEvents) one(ctx context.Context, event run.Event) error {
 	}
 	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(ThreadStreamModeStateUpdate) {
 		state, err := e.Runs.Values(ctx, e.ref, event)
+		if fault.Is(err, fault.NotFound) {
+			return nil // the thread was pruned
+		}
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -43,8 +44,16 @@ func (t *translator) start() int64 {
 	return t.after
 }
 
-// one translates an event.
+// one translates an event. An event whose state was pruned is not shown.
 func (t *translator) one(ctx context.Context, event run.Event) error {
+	err := t.withSteps(ctx, event)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
+
+func (t *translator) withSteps(ctx context.Context, event run.Event) error {
 	if t.steps == nil {
 		return t.plain(ctx, event)
 	}

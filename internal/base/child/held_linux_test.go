@@ -43,7 +43,7 @@ func init() { //nolint:gochecknoinits // here, the program runs in its first thr
 		panicOn(unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0))
 		takeFiles()
 	case "files":
-		// The runtime opens its poller for this timer, before a thread gets a table of files of its own.
+		// For this timer, the runtime opens its poller before a thread has files of its own.
 		time.AfterFunc(time.Hour, func() {})
 		go func() {
 			runtime.LockOSThread()
