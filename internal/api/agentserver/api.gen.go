@@ -6036,8 +6036,13 @@ type StreamThreadEventsResponseObject interface {
 	VisitStreamThreadEventsResponse(w http.ResponseWriter) error
 }
 
+type StreamThreadEvents200ResponseHeaders struct {
+	Location *string
+}
+
 type StreamThreadEvents200TextEventStreamResponse struct {
 	Body          io.Reader
+	Headers       StreamThreadEvents200ResponseHeaders
 	ContentLength int64
 }
 
@@ -6046,6 +6051,9 @@ func (response StreamThreadEvents200TextEventStreamResponse) VisitStreamThreadEv
 	w.Header().Set("Content-Type", "text/event-stream")
 	if response.ContentLength != 0 {
 		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
 	w.WriteHeader(200)
 

@@ -40,6 +40,7 @@ func (s *threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) er
 		w.WriteHeader(http.StatusOK)
 		return protocol.Read(s.ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(s.ctx, taker.taking(s.ctx)))
 	}
+	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream/events", nil) // by the same request, with since
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(ctx, func(events []protocol.Event, _ int64) error {
 			return send(encoded(events)...)

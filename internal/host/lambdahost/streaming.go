@@ -17,7 +17,7 @@ const streamingMargin = 3 * time.Second
 
 // Unnoticed is how long a function goes on for a client that may have gone. The framework's clients
 // give up after six ends of a stream without an event between them, so an agent may be silent for
-// six times as long.
+// six times as long. Some of them count all ends, so they follow a run for six times as long.
 const Unnoticed = 5 * time.Minute
 
 // StreamingFunc is the function behind routes of API Gateway whose response transfer mode is
