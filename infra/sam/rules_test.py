@@ -46,6 +46,7 @@ class Rules(unittest.TestCase):
     def test_parameters_that_belong_together(self):
         for parameters in (
             {}, AGENTS, NETWORK | {"ComputeKind": "express"}, AGENTS | {"RunnerCompute": "managed"},
+            {"FunctionSubnets": "c,d", "FunctionSecurityGroups": "sg-functions"},
             {"DomainName": "api.test", "CertificateArn": "arn"}, {"CdnNetworks": "192.0.2.0/24", "ClientAddressHeader": "CF-Connecting-IP"},
             {"MonthlyBudget": "100", "AlarmTopic": "arn"},
         ):
@@ -58,6 +59,7 @@ class Rules(unittest.TestCase):
             "VpcId needs SecurityGroups.": AGENTS | {"SecurityGroups": ""},
             "VpcId needs FunctionSubnets.": AGENTS | {"FunctionSubnets": ""},
             "VpcId needs FunctionSecurityGroups.": AGENTS | {"FunctionSecurityGroups": ""},
+            "FunctionSubnets needs FunctionSecurityGroups.": {"FunctionSubnets": "c,d"},
             "ComputeKind=ecs with VpcId needs AlbListenerArn.": AGENTS | {"AlbListenerArn": ""},
             "ComputeKind=ecs with VpcId needs AlbUrl.": AGENTS | {"AlbUrl": ""},
             "RunnerCompute=managed needs FunctionSubnets.": {"RunnerCompute": "managed", **NETWORK, "VpcId": "", "FunctionSubnets": ""},
