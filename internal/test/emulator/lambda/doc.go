@@ -9,7 +9,8 @@
 // asynchronous calls are then repeated. Free processes are used again, first the process that has
 // been free for the shortest time. They end when no call has needed them for a while, or when their
 // program was replaced. Timeouts, sizes, errors of start-up and of calls, streams with their error
-// trailers and the environment are as on the platform. Memory is not limited, and a process may use
-// the whole machine. An account may reserve all of its concurrency but one call, while AWS wants
-// 100 calls to be left.
+// trailers and the environment are as on the platform. A stream is as fast as its reader, while AWS
+// slows it down to 2 MB/s after its first 6 MB. Memory is not limited, and a process may use the
+// whole machine. An account may reserve all of its concurrency but one call, while AWS wants 100
+// calls to be left.
 package lambda

@@ -13,6 +13,8 @@ const (
 	MaxRequest = 6 << 20
 	// MaxResponse is the longest response without streaming.
 	MaxResponse = 6<<20 + 100
+	// MaxStream is the longest streaming response.
+	MaxStream = 200 << 20
 	// MaxPrelude is the longest prelude, which holds the status and headers of a stream.
 	MaxPrelude = 16 << 10
 )
@@ -70,6 +72,10 @@ func platformError(name, format string, args ...any) *FunctionError {
 	}
 	e.Payload = payload
 	return e
+}
+
+func tooLarge(limit int) *FunctionError {
+	return platformError(TypeTooLarge, "Response payload size exceeded maximum allowed payload size (%d bytes).", limit)
 }
 
 func timedOut(id string, limit time.Duration) *FunctionError {

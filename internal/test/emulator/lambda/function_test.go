@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // order defines the behaviour of the function.
 type order struct {
 	// Do is echo, fail, fail by name, panic, exit, environment, deadline, wait, write, long,
-	// stream, plain stream, endless prelude.
+	// stream, plain stream, long stream, endless prelude.
 	Do string
 	// Gate is an address: to wait, the function opens a connection to it and waits for the end
 	// of the connection.
@@ -87,6 +87,11 @@ func function(ctx context.Context, o order) (any, error) {
 		}, nil
 	case "plain stream":
 		return &parts{order: o}, nil
+	case "long stream":
+		return &struct {
+			io.Reader
+			json.Marshaler
+		}{io.LimitReader(&endless{}, int64(o.Size)), &endless{}}, nil
 	case "endless prelude":
 		return &endless{}, nil
 	}

@@ -97,8 +97,7 @@ func (w *worker) response(rw http.ResponseWriter, r *http.Request, l *lane, call
 		return // the process is ending, and its call with it
 	}
 	if len(payload) > MaxResponse {
-		w.pool.finish(l, call, answer{err: platformError(TypeTooLarge,
-			"Response payload size exceeded maximum allowed payload size (%d bytes).", MaxResponse)})
+		w.pool.finish(l, call, answer{err: tooLarge(MaxResponse)})
 		refuse(rw, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "Exceeded maximum allowed payload size.")
 		return
 	}
@@ -110,17 +109,21 @@ func (w *worker) response(rw http.ResponseWriter, r *http.Request, l *lane, call
 	w.pool.finish(l, call, answer{payload: payload})
 }
 
-// stream passes on the answer as it comes. A reader that disconnects does not end the
-// function.
+// stream passes on the answer as it comes, up to MaxStream. A reader that disconnects does not end
+// the function, and neither does an answer that is too long.
 func (w *worker) stream(rw http.ResponseWriter, r *http.Request, l *lane, call *invocation) {
 	reader, writer := io.Pipe()
 	call.answer(answer{stream: reader, contentType: r.Header.Get("Content-Type")})
 	var to io.Writer = writer
-	buffer := make([]byte, 32<<10)
+	buffer, left := make([]byte, 32<<10), MaxStream
 	for {
 		n, err := r.Body.Read(buffer)
 		if n > 0 && to != nil {
-			if _, gone := to.Write(buffer[:n]); gone != nil {
+			_, gone := to.Write(buffer[:min(n, left)])
+			if left -= n; left < 0 {
+				writer.CloseWithError(tooLarge(MaxStream))
+			}
+			if gone != nil || left < 0 {
 				to = nil
 			}
 		}

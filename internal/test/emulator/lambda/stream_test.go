@@ -69,6 +69,30 @@ func TestStreamsThatFail(t *testing.T) {
 	wantFailure(t, err, "errorString", "the agent hung up")
 }
 
+// TestStreamsAreBounded has the longest stream, and one that is a byte longer, whose function goes
+// on.
+func TestStreamsAreBounded(t *testing.T) {
+	t.Parallel()
+	p := platform(t)
+	for _, size := range []int{lambda.MaxStream, lambda.MaxStream + 1} {
+		stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "long stream", Size: size}))
+		check.Must(t, err)
+		n, err := io.Copy(io.Discard, stream)
+		if n != lambda.MaxStream {
+			t.Errorf("%d bytes of %d arrived", n, size)
+		}
+		if size > lambda.MaxStream {
+			wantFailure(t, err, lambda.TypeTooLarge, "209715200 bytes")
+		} else if err != nil {
+			t.Error(err)
+		}
+		check.Must(t, stream.Close())
+	}
+	if after := call[echoed](t, p, order{Do: "echo"}); after.Calls != 3 {
+		t.Errorf("the process has had %d calls", after.Calls)
+	}
+}
+
 func TestFunctionGoesOnWithoutItsReader(t *testing.T) {
 	t.Parallel()
 	p := platform(t)
