@@ -130,7 +130,7 @@ func operator() string {
 }
 
 // openData opens the records of a data directory, and returns an error if there are none.
-func (p *recordsSource) openData(ctx context.Context) (*records, error) {
+func (p *recordsSource) openData(context.Context) (*records, error) {
 	database := filepath.Join(p.data, standalone.DatabaseFile)
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is no data directory of a server; make one with: slipway serve --data %s", p.data, p.data)
@@ -149,12 +149,6 @@ func (p *recordsSource) openData(ctx context.Context) (*records, error) {
 			return err
 		},
 		data: tb,
-	}
-	// A directory of an earlier version has a workspace that no list shows.
-	if first, err := standalone.ReadCredentials(p.data); err == nil {
-		if err := workspace.NewStore(tb, clock.System).Adopt(ctx, first.TenantID); err != nil && !fault.Is(err, fault.NotFound) {
-			return nil, errors.Join(err, tb.Close())
-		}
 	}
 	return r, nil
 }

@@ -80,26 +80,14 @@ func Renewed(before, now fs.FileInfo) bool {
 // later starts keep them.
 func (s *Server) writeCredentials(ctx context.Context) error {
 	c, err := ReadCredentials(s.config.Data)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		c, err = s.firstWorkspace(ctx)
-	case err == nil:
-		err = s.adopt(ctx, c)
 	}
 	if err != nil {
 		return err
 	}
 	c.BaseURL = s.baseURL
 	return WriteCredentials(s.config.Data, c)
-}
-
-// adopt lists the workspace of a directory that was made before workspaces were listed. A
-// workspace that is not in the table has no owner.
-func (s *Server) adopt(ctx context.Context, c Credentials) error {
-	if err := s.workspaces.Adopt(ctx, c.TenantID); err != nil && !fault.Is(err, fault.NotFound) {
-		return err
-	}
-	return nil
 }
 
 // firstName is the name of the first workspace. If this workspace exists already, an earlier

@@ -48,11 +48,7 @@ func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, he
 func named(keys []apikey.Place) string {
 	names := make([]string, len(keys))
 	for i, k := range keys {
-		id := k.Key
-		if id == "" {
-			id = "one of an earlier version" // it gets its id when it is used
-		}
-		names[i] = fmt.Sprintf("%s of workspace %s", id, k.Workspace)
+		names[i] = fmt.Sprintf("%s of workspace %s", k.Key, k.Workspace)
 	}
 	return strings.Join(names, ", ")
 }

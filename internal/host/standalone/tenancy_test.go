@@ -3,7 +3,6 @@ package standalone_test
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,15 +18,9 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/standalone"
-	"github.com/slipway-run/slipway/internal/record/keys"
-	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
-	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -100,51 +93,6 @@ func wantStatus(t *testing.T, what, method, url string, headers map[string]strin
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != want {
 		t.Errorf("%s: got %d %s (%v), want %d", what, response.StatusCode, text, err, want)
-	}
-}
-
-// TestADirectoryOfAnEarlierVersion removes from a directory the data that earlier versions did
-// not write: the workspace is listed and the key is valid.
-func TestADirectoryOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	before, stop := serve(t, data)
-	stop()
-	tb := open(t, data)
-	hasher, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
-	check.Must(t, err)
-	list, err := apikey.NewStore(tb, hasher, clock.System).List(t.Context(), before.TenantID)
-	check.Must(t, err)
-	if len(list) != 1 {
-		t.Fatalf("there are %v", list)
-	}
-	at := keys.APIKey(hex.EncodeToString(hasher.MAC("api key", []byte(before.APIKey))))
-	check.Must(t, tb.Transact(t.Context(),
-		table.Delete{Key: keys.WorkspaceName("default"), If: table.Present()},
-		table.Delete{Key: keys.APIKeyRecord(before.TenantID, list[0].ID), If: table.Present()},
-		table.Put{If: table.Present(), Item: table.Item{
-			Key: at, Attrs: record.Attrs("api_key", clock.System(), table.Attrs{"workspace": before.TenantID}),
-		}},
-	))
-	check.Must(t, tb.Close())
-
-	after, stop := serve(t, data)
-	if after.APIKey != before.APIKey || after.TenantID != before.TenantID {
-		t.Error("there are other credentials")
-	}
-	headers := map[string]string{"X-Api-Key": after.APIKey, "X-Tenant-Id": after.TenantID}
-	unknown := after.BaseURL + "/v2/deployments/0197a000-0000-7000-8000-00000000dead"
-	wantStatus(t, "what only an admin may", http.MethodDelete, unknown, headers, http.StatusNotFound)
-	stop()
-	tb = open(t, data)
-	defer tb.Close()
-	workspaces, err := workspace.NewStore(tb, clock.System).List(t.Context())
-	if err != nil || len(workspaces) != 1 || workspaces[0].ID != before.TenantID || workspaces[0].Name != "default" {
-		t.Errorf("the workspaces are %v (%v)", workspaces, err)
-	}
-	list, err = apikey.NewStore(tb, hasher, clock.System).List(t.Context(), before.TenantID)
-	if err != nil || len(list) != 1 || list[0].LastUsed.IsZero() {
-		t.Errorf("the keys are %+v (%v)", list, err)
 	}
 }
 

@@ -9,9 +9,6 @@
 // The key of the MACs can be rotated: a key is looked up by its MACs under all these secret
 // keys. A key that is found under an older secret key is moved to the newest secret key when
 // it is used.
-//
-// Keys of earlier versions have no record. They have the admin role, and get their record when
-// they are next used.
 package apikey
 
 import (

@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -74,11 +73,6 @@ func (s *Store) read(ctx context.Context, key string) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	if item.Text(attrID) == "" {
-		if item, err = s.adopt(ctx, item, key, place.mac); err != nil {
-			return stored{}, err
-		}
-	}
 	r := record.Reader{Item: item}
 	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
 	return stored{use: use{p, place}, expires: r.Time(attrExpires)}, r.Err()
@@ -134,30 +128,6 @@ func (s *Store) lookUp(ctx context.Context, mac string) (*table.Item, error) {
 }
 
 func unauthorized() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
-
-// adopt gives a key of an earlier version its id, its role and its record. Where this process
-// may not write, the key is valid without them.
-func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*table.Item, error) {
-	r := record.Reader{Item: item}
-	created := r.Created()
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	k := Key{
-		ID: id.New(created), Workspace: item.Text(attrWorkspace), Role: workspace.Admin, Prefix: key[:min(shown, len(key))], Created: created,
-	}
-	change := record.Change(item.Key, s.now(), table.Attrs{attrID: k.ID, attrRole: string(k.Role)},
-		table.Equals(record.Version, item.Int(record.Version)))
-	applied, err := record.Try(ctx, s.table, change, table.Put{Item: k.record(mac), If: table.Absent()})
-	if !applied && err == nil {
-		return s.lookUp(ctx, mac) // another request of the same key was first, or the key is revoked
-	}
-	attrs := table.Attrs{attrWorkspace: k.Workspace, attrRole: string(k.Role)}
-	if err == nil {
-		attrs[attrID] = k.ID
-	}
-	return &table.Item{Key: item.Key, Attrs: attrs}, nil
-}
 
 // use describes one use of a key.
 type use struct {

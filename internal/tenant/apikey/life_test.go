@@ -2,11 +2,9 @@ package apikey_test
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -272,65 +270,6 @@ func TestANoteIsInNobodysWay(t *testing.T) {
 	}
 	if got := f.lastUsed(t); !got.Equal(f.clock.Now().Add(-time.Minute)) {
 		t.Errorf("last used at %v", got)
-	}
-}
-
-// legacy stores a key in the way of earlier versions, which knew neither roles nor records.
-func (f *fixture) legacy(t *testing.T, key string) {
-	t.Helper()
-	at := keys.APIKey(hex.EncodeToString(f.hasher.MAC("api key", []byte(key))))
-	item := table.Item{Key: at, Attrs: record.Attrs("api_key", f.clock.Now(), table.Attrs{"workspace": "one"})}
-	if err := f.table.Transact(t.Context(), table.Put{Item: item}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestAKeyOfAnEarlierVersionIsAnAdmins uses such a key in many requests at once, which must
-// agree on its id.
-func TestAKeyOfAnEarlierVersionIsAnAdmins(t *testing.T) {
-	t.Parallel()
-	f := setUp(t)
-	const key = "slw_aaaabbbbccccdddd"
-	f.legacy(t, key)
-	var got sync.Map
-	var requests sync.WaitGroup
-	for range 8 {
-		requests.Go(func() {
-			p, err := f.Authenticate(t.Context(), key)
-			if err != nil || p.Workspace != "one" || p.Role != workspace.Admin || p.Key == "" {
-				t.Errorf("got %+v (%v)", p, err)
-			}
-			got.Store(p, true)
-		})
-	}
-	requests.Wait()
-	f.Wait(t.Context())
-	list := f.list(t, "one")
-	if len(list) != 1 || list[0].Prefix != "slw_aaaa" || !list[0].Created.Equal(f.clock.Now()) || list[0].Role != workspace.Admin || list[0].LastUsed.IsZero() {
-		t.Fatalf("there are %+v", list)
-	}
-	got.Range(func(p, _ any) bool {
-		if p.(apikey.Principal).Key != list[0].ID {
-			t.Errorf("got %v, want key %s", p, list[0].ID)
-		}
-		return true
-	})
-	if err := f.Revoke(t.Context(), "one", list[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	f.wantBad(t, key, "The API key is not valid.")
-}
-
-// TestAnEarlierKeyIsGoodWhereNothingCanBeWritten has a process that may only read.
-func TestAnEarlierKeyIsGoodWhereNothingCanBeWritten(t *testing.T) {
-	t.Parallel()
-	f := setUp(t)
-	f.legacy(t, "slw_x")
-	held := &slow{f.table, make(chan struct{}, 1), make(chan error, 1)}
-	held.let <- errors.New("not authorized")
-	p, err := apikey.NewStore(held, f.hasher, f.clock.Now).Authenticate(t.Context(), "slw_x")
-	if want := (apikey.Principal{Workspace: "one", Role: workspace.Admin}); err != nil || p != want {
-		t.Errorf("got %+v (%v)", p, err)
 	}
 }
 

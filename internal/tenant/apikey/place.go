@@ -10,8 +10,7 @@ import (
 
 // Place is the place at which a key is looked up.
 type Place struct {
-	// Key is the key's id, or "" if an earlier version made the key and no request has used it
-	// since.
+	// Key is the key's id.
 	Workspace, Key string
 	// By is the secret key that made the fingerprint, or "" if it was not noted: it is noted
 	// when the key is next used.

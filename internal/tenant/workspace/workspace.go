@@ -5,8 +5,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"regexp"
 	"time"
 
@@ -165,37 +163,4 @@ func body(item *table.Item, w Workspace, now time.Time) table.Write {
 	change := record.Change(item.Key, now, nil, table.Equals(record.Version, item.Int(record.Version)))
 	change.Body = record.Encode(w)
 	return change
-}
-
-// Adopt reserves the name of a workspace that was made before names were reserved. If another
-// workspace has the name by now, this workspace gets a name that contains a part of its id.
-func (s *Store) Adopt(ctx context.Context, workspaceID string) error {
-	item, err := s.get(ctx, workspaceID)
-	if err != nil {
-		return err
-	}
-	w, err := decode(item, workspaceID)
-	if err != nil {
-		return err
-	}
-	errAdopted, errTaken := errors.New("adopted"), errors.New("taken")
-	for _, name := range []string{w.Name, "workspace-" + workspaceID[max(0, len(workspaceID)-12):]} {
-		now := s.now()
-		w.Name = name
-		var o record.Outbox
-		o.AddOr(reserve(w, now), func(holder *table.Item) error {
-			if holder.Text(attrWorkspace) == workspaceID {
-				return errAdopted
-			}
-			return errTaken
-		})
-		o.Add(body(item, w, now))
-		if err = record.Commit(ctx, s.table, o); !errors.Is(err, errTaken) {
-			break
-		}
-	}
-	if err != nil && !errors.Is(err, errAdopted) {
-		return fmt.Errorf("adopt workspace: %w", err)
-	}
-	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
-	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
@@ -180,7 +179,6 @@ func TestAnUnknownWorkspaceIsNotFound(t *testing.T) {
 	}
 	_, err := store.Get(t.Context(), "unknown")
 	wantKind(t, "get", err, fault.NotFound)
-	wantKind(t, "adopt", store.Adopt(t.Context(), unknown), fault.NotFound)
 }
 
 func TestAnotherKindOfItemIsNoWorkspace(t *testing.T) {
@@ -191,28 +189,6 @@ func TestAnotherKindOfItemIsNoWorkspace(t *testing.T) {
 	if w, err := store.Get(t.Context(), "w"); err == nil || fault.Is(err, fault.NotFound) {
 		t.Errorf("a workspace of a newer schema: got %v (%v), want an error of another kind", w, err)
 	}
-}
-
-// TestAWorkspaceOfAnEarlierVersion has a workspace whose name is not reserved, and may also be
-// the name of another workspace.
-func TestAWorkspaceOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	store, tb := setUp(t)
-	var made []workspace.Workspace
-	for range 2 {
-		w := workspace.Workspace{ID: id.New(clock.System()), Name: "default", Created: clock.System()}
-		item := table.Item{Key: keys.Workspace(w.ID), Attrs: record.Attrs("workspace", w.Created, nil), Body: record.Encode(w)}
-		check.Must(t, tb.Transact(t.Context(), table.Put{Item: item}))
-		made = append(made, w)
-	}
-	wantList(t, store, []workspace.Workspace{}...)
-	for range 2 {
-		for _, w := range made {
-			check.Must(t, store.Adopt(t.Context(), w.ID))
-		}
-	}
-	made[1].Name = "workspace-" + made[1].ID[24:]
-	wantList(t, store, made...)
 }
 
 // TestWhatRolesMay checks the table of the interface.

@@ -16,8 +16,7 @@
 // it, piece by piece (staging.go), so that the transactions of others do not wait for all of it.
 //
 // Deletions free pages of the file. The writer gives them back to the file system in small
-// steps beside its other work (vacuum.go). A file of an earlier program cannot shrink: it is
-// rewritten once, when it is opened.
+// steps beside its other work (vacuum.go).
 //
 // Several processes may use one file at a time: each group takes SQLite's write lock and waits
 // for it up to ten seconds. But Watch sees only the writes of this process. A reader that must

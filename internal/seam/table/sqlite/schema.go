@@ -11,7 +11,7 @@ import (
 )
 
 // schemaVersion is the value of PRAGMA user_version of a file that this code can use.
-const schemaVersion = len(schema)
+const schemaVersion = firstVersion - 1 + len(schema)
 
 // busyTimeout is how long a statement waits for another process's lock.
 const busyTimeout = 10 * time.Second
@@ -20,47 +20,21 @@ const busyTimeout = 10 * time.Second
 // Larger pages keep items of a few KB in one piece.
 const pageSize = 8192
 
+// firstVersion is the version that a file had before the first release. No program opens files of
+// earlier versions.
+const firstVersion = 3
+
 // schema holds the statements that make a file of each version from a file of the previous
-// version. The first make it from an empty file.
+// version. The first make a file of firstVersion from an empty file.
 var schema = [...][]string{
 	// The columns stand in the order in which they are needed, because SQLite reads a row only
 	// as far as it must: the body comes last. Each secondary index ends with the primary key,
-	// which orders items that share an index key.
+	// which orders items that share an index key. Rows are found by numbers, and their keys are
+	// one more index, because a page holds ten rows, a hundred keys or a thousand numbers: a list
+	// takes a quarter less processor time than with rows in the order of their keys, and a write
+	// a fifth less. Large bodies are kept elsewhere, so that no search passes them, and are
+	// deleted with the row that names them.
 	{
-		`CREATE TABLE items (
-		pk      TEXT NOT NULL,
-		sk      TEXT NOT NULL,
-		expires INTEGER,
-		list_pk TEXT,
-		list_sk TEXT,
-		due_pk  TEXT,
-		due_sk  TEXT,
-		attrs   BLOB NOT NULL,
-		body    BLOB,
-		PRIMARY KEY (pk, sk)
-	) STRICT, WITHOUT ROWID`,
-		`CREATE INDEX items_by_list ON items (list_pk, list_sk, pk, sk) WHERE list_pk IS NOT NULL`,
-		`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
-		`CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL`,
-	},
-	// Where rows are ordered by their key, SQLite reads a whole row to compare it, so the
-	// search for an item must not pass large rows. So large bodies are kept elsewhere, and are
-	// deleted with the row that names them. The bodies of the first version stay where they
-	// are until they are written again.
-	{
-		`CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT`,
-		`ALTER TABLE items ADD COLUMN body_id INTEGER`,
-		`CREATE TRIGGER items_deleted AFTER DELETE ON items WHEN OLD.body_id IS NOT NULL
-		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
-		`CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL
-		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
-	},
-	// A page holds ten rows, a hundred keys or a thousand numbers. So rows are found by
-	// numbers, and their keys are one more index. A list seeks each of its rows: it takes a
-	// quarter less processor time than before, when rows stood in the order of their keys. A
-	// write takes a fifth less.
-	{
-		`ALTER TABLE items RENAME TO clustered`,
 		`CREATE TABLE items (
 		pk      TEXT NOT NULL,
 		sk      TEXT NOT NULL,
@@ -73,8 +47,7 @@ var schema = [...][]string{
 		body    BLOB,
 		body_id INTEGER
 	) STRICT`,
-		`INSERT INTO items SELECT pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs, body, body_id FROM clustered`,
-		`DROP TABLE clustered`,
+		`CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT`,
 		`CREATE UNIQUE INDEX items_by_key ON items (pk, sk)`,
 		`CREATE INDEX items_by_list ON items (list_pk, list_sk, pk, sk) WHERE list_pk IS NOT NULL`,
 		`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
@@ -155,7 +128,7 @@ func openWriter(path string, o options) (_ *sqlite.Conn, err error) {
 			return nil, err
 		}
 	}
-	return conn, makeIncremental(conn, path, o)
+	return conn, nil
 }
 
 // useWAL switches the file to a write-ahead log. SQLite does not wait for busyTimeout if another
@@ -197,8 +170,8 @@ func createSchema(conn *sqlite.Conn, path string, o options) error {
 		o.log.Info("rewriting the table for this version of the program, which takes the longer the larger it is",
 			"file", path, "bytes", fileSize(path), "version", version, "to", schemaVersion)
 	}
-	for ; err == nil && version < schemaVersion; version++ {
-		err = execAll(conn, append(slices.Clone(schema[version]), `PRAGMA user_version = `+strconv.Itoa(version+1))...)
+	for next := max(version+1, firstVersion); err == nil && next <= schemaVersion; next++ {
+		err = execAll(conn, append(slices.Clone(schema[next-firstVersion]), `PRAGMA user_version = `+strconv.Itoa(next))...)
 	}
 	items := 0
 	if err == nil && earlier {
@@ -224,6 +197,9 @@ func readVersion(conn *sqlite.Conn) (int, error) {
 	if version > schemaVersion {
 		return 0, fmt.Errorf("the file has schema version %d and this program knows only %d: a newer version of the program made it",
 			version, schemaVersion)
+	}
+	if version > 0 && version < firstVersion {
+		return 0, fmt.Errorf("the file has schema version %d, which was never released, and this program knows %d and later", version, firstVersion)
 	}
 	return version, nil
 }

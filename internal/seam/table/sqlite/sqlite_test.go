@@ -16,24 +16,25 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-func TestOpenRefusesNewerFile(t *testing.T) {
+func TestOpenRefusesFilesOfOtherVersions(t *testing.T) {
 	t.Parallel()
-	path := newPath(t)
-	closeAll(t, openTable(t, path))
-	newer := fmt.Sprint(sqlite.SchemaVersion + 1)
-	execute(t, path, `PRAGMA user_version = `+newer)
-	tb, err := sqlite.Open(path)
-	if err == nil {
-		closeAll(t, tb)
-		t.Fatal("got no error, want one")
-	}
-	for _, want := range []string{path, "schema version " + newer, "newer version of the program"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got error %q, want it to contain %q", err, want)
+	for version, why := range map[string]string{fmt.Sprint(sqlite.SchemaVersion + 1): "newer version of the program", "2": "never released"} {
+		path := newPath(t)
+		closeAll(t, openTable(t, path))
+		execute(t, path, `PRAGMA user_version = `+version)
+		tb, err := sqlite.Open(path)
+		if err == nil {
+			closeAll(t, tb)
+			t.Fatal("got no error, want one")
 		}
-	}
-	if got := selectText(t, path, `PRAGMA user_version`); got != newer {
-		t.Errorf("got version %s afterwards, want %s", got, newer)
+		for _, want := range []string{path, "schema version " + version, why} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("got error %q, want it to contain %q", err, want)
+			}
+		}
+		if got := selectText(t, path, `PRAGMA user_version`); got != version {
+			t.Errorf("got version %s afterwards, want %s", got, version)
+		}
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // Pages that deletions free are given back to the file system in steps beside other work: a
@@ -25,10 +23,6 @@ const (
 	keptPages = 512
 	keptShare = 8
 )
-
-// incremental is the value of PRAGMA auto_vacuum for a file whose free pages can be given
-// back.
-const incremental = 2
 
 const (
 	freePagesSQL = `PRAGMA freelist_count`
@@ -120,26 +114,6 @@ func (w *writer) number(sql string) (int, error) {
 	_, err = stmt.Step()
 	number := stmt.ColumnInt(0)
 	return number, errors.Join(err, stmt.Reset())
-}
-
-// makeIncremental rewrites a file of an earlier program so that its free pages can be given
-// back. The rewrite is atomic. A file that cannot be rewritten now is used as it is, and the
-// next start tries again.
-func makeIncremental(conn *sqlite.Conn, path string, o options) error {
-	mode, err := readInt(conn, `PRAGMA auto_vacuum`)
-	if err != nil || mode == incremental {
-		return err
-	}
-	began, before := o.now(), fileSize(path)
-	o.log.Info("rewriting the table so that disk which deletions free is given back, which takes the longer the larger it is", "file", path, "bytes", before)
-	if err := execAll(conn, `PRAGMA auto_vacuum = INCREMENTAL`, `VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-		o.log.Warn("the table could not be rewritten, so that its file does not shrink when data is deleted; the next start tries again. "+
-			"It takes twice the bytes of the file, beside it and in the directory for temporary files (SQLITE_TMPDIR)",
-			"file", path, "bytes", before, "error", err)
-		return nil
-	}
-	o.log.Info("the table is rewritten so that disk is given back", "file", path, "bytes", fileSize(path), "duration", o.now().Sub(began))
-	return nil
 }
 
 // fileSize returns 0 if the size cannot be read.

@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	zombiezen "zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
-
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
@@ -89,35 +86,4 @@ func TestDeletedDataGivesItsDiskBack(t *testing.T) {
 	if got := selectText(t, path, `PRAGMA integrity_check`); got != "ok" {
 		t.Error(got)
 	}
-}
-
-// TestAFileThatCannotShrinkIsRewritten when it is opened, with all of its items.
-func TestAFileThatCannotShrinkIsRewritten(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	tb := openTable(t, path, sqlite.WithoutSync())
-	fill(t, tb, "gone", 8)
-	closeAll(t, tb)
-	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sql := range []string{`PRAGMA auto_vacuum = NONE`, `VACUUM`} {
-		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	closeAll(t, conn)
-	if got := selectText(t, path, `PRAGMA auto_vacuum`); got != "0" {
-		t.Fatalf("the file of an earlier program has auto_vacuum %s", got)
-	}
-	tb = openTable(t, path, sqlite.WithoutSync())
-	if got := selectText(t, path, `PRAGMA auto_vacuum`); got != "2" {
-		t.Errorf("got auto_vacuum %s, want 2", got)
-	}
-	for i := range 8 {
-		wantStored(t, tb, key("gone", fmt.Sprint(i)), true)
-	}
-	empty(t, tb, "gone", 8)
-	awaitSize(t, path, 5*mib)
 }
