@@ -750,7 +750,8 @@ type Deployment struct {
 	ActiveRevisionID *string `json:"active_revision_id"`
 
 	// AutoRollback Whether the server deploys the revision that served before again, as a new revision, when a revision stops being healthy within minutes after it was
-	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed.
+	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed. `build_on_push` becomes false if
+	// the revision that served before has a tag.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
 	// CanaryPercent The percentage of the threads that a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the other
@@ -811,7 +812,8 @@ type Deployment struct {
 // DeploymentCreateRequest defines model for DeploymentCreateRequest.
 type DeploymentCreateRequest struct {
 	// AutoRollback Whether the server deploys the revision that served before again, as a new revision, when a revision stops being healthy within minutes after it was
-	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed.
+	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed. `build_on_push` becomes false if
+	// the revision that served before has a tag.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
 	// CanaryPercent The percentage of the threads that a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the other
@@ -864,7 +866,8 @@ type DeploymentNotRestarted struct {
 // DeploymentPatchRequest defines model for DeploymentPatchRequest.
 type DeploymentPatchRequest struct {
 	// AutoRollback Whether the server deploys the revision that served before again, as a new revision, when a revision stops being healthy within minutes after it was
-	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed.
+	// promoted. Off unless it is true. At a listener, the condition is that the listener reports the revision as failed. `build_on_push` becomes false if
+	// the revision that served before has a tag.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
 	// CanaryPercent The percentage of the threads that a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the other

@@ -294,6 +294,7 @@ func (s *Store) write(ctx context.Context, d Deployment, done string, put putRev
 // log, other writes, and attributes that are not part of the Spec.
 type besides struct {
 	event     event.Type
+	message   string
 	entry     audit.Entry
 	writes    []table.Write
 	revisions []revision.Change
@@ -342,7 +343,9 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 		change.Index = overdue(d.Deployment, now)
 		maps.Copy(change.Index, more.index)
 	}
-	events := append([]event.Event{d.happened(more.event)}, d.told(more.revisions...)...)
+	happened := d.happened(more.event)
+	happened.Message = more.message
+	events := append([]event.Event{happened}, d.told(more.revisions...)...)
 	o, err := s.outbox(ctx, d, events, append(writes, change)...)
 	o.Join(counted)
 	d.version++

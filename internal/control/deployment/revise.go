@@ -54,7 +54,7 @@ func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Rev
 		return d, record.Outbox{}, err
 	}
 	return s.writeWith(ctx, d, put, besides{
-		event: event.DeploymentUpdated, entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done), writes: more, places: places,
+		event: event.DeploymentUpdated, message: d.pausedPushes(), entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done), writes: more, places: places,
 	})
 }
 
@@ -71,6 +71,23 @@ func (d *Deployment) again(from revision.Revision) (putRevision, error) {
 	return func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
 		return revision.PutBuilt(ref, from, status, now)
 	}, nil
+}
+
+// pausePushes unsets build_on_push if it may not be set with the ref of a revision that is made
+// again. No caller has named that ref, so no caller can be told to correct it.
+func (d *Deployment) pausePushes(from revision.Revision) {
+	d.RevisionConfig.RepoRef = from.Config.RepoRef
+	if d.watch().BuildOnPush && d.noPushes() != "" {
+		d.SourceConfig.BuildOnPush = new(false)
+	}
+}
+
+// pausedPushes says that pausePushes has unset build_on_push, "" if it has not.
+func (d Deployment) pausedPushes() string {
+	if !d.watched.BuildOnPush || d.watch().BuildOnPush {
+		return ""
+	}
+	return "source_config.build_on_push was set to false: it " + d.noPushes() + "."
 }
 
 // mustLive refuses to change a deployment that is being deleted.

@@ -52,6 +52,7 @@ func (s *Store) RollBack(ctx context.Context, d Deployment, relapsed revision.Re
 	if err != nil {
 		return fmt.Errorf("read the revision before: %w", err)
 	}
+	d.pausePushes(from)
 	message := "Revision ID " + from.Revision + " was deployed again, because this one did not stay healthy. " + strings.TrimSpace(why)
 	var note []table.Write
 	if relapsed.Reason != revision.ReasonRolledBack {

@@ -80,7 +80,7 @@ func (s *Store) undelete(ctx context.Context, deleted Deployment) (Deployment, r
 		return d, record.Outbox{}, err
 	}
 	more := besides{
-		event: event.DeploymentUndeleted, entry: audit.New(ctx, audit.UndeleteDeployment, d.Deployment, d.Name),
+		event: event.DeploymentUndeleted, message: d.pausedPushes(), entry: audit.New(ctx, audit.UndeleteDeployment, d.Deployment, d.Name),
 		writes: []table.Write{s.putName(d, now), project},
 		places: quota.Placed{Deployments: 1},
 		index:  map[table.Index]table.Key{table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment)},
@@ -141,6 +141,7 @@ func (s *Store) revive(ctx context.Context, d *Deployment) (putRevision, error) 
 		if err != nil {
 			return nil, fmt.Errorf("read the revision that was active: %w", err)
 		}
+		d.pausePushes(from)
 		return d.again(from)
 	}
 	if !d.hasSource() {

@@ -59,9 +59,17 @@ func (r *rules) github(spec Spec) {
 	if !tag && strings.HasPrefix(*ref, "refs/") {
 		r.Breaks("source_revision_config.repo_ref must be a branch's bare name or a tag's full path (refs/tags/...), not %q.", *ref)
 	}
-	if tag && c.BuildOnPush != nil && *c.BuildOnPush {
-		r.Breaks("source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (%s).", *ref)
+	if rule := spec.noPushes(); rule != "" && c.BuildOnPush != nil && *c.BuildOnPush {
+		r.Breaks("source_config.build_on_push %s.", rule)
 	}
+}
+
+// noPushes returns the rule that build_on_push would break, "" if it may be set.
+func (s Spec) noPushes() string {
+	if ref := s.RevisionConfig.RepoRef; ref != nil && strings.HasPrefix(*ref, "refs/tags/") {
+		return "must be false when source_revision_config.repo_ref is a tag (" + *ref + ")"
+	}
+	return ""
 }
 
 func (r *rules) externalDocker(spec Spec) {
