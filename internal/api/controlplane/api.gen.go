@@ -1823,7 +1823,8 @@ type SourceConfigRequest struct {
 	// ListenerID For `external_docker`. Cannot be changed.
 	ListenerID *string `json:"listener_id,omitempty"`
 
-	// RepoURL URL of the git repository, for `github`. Cannot be changed.
+	// RepoURL URL of the git repository, for `github`. Cannot be changed, except its credentials, which are never shown. With an `integration_id` it
+	// may not contain a password, and a user name in it is ignored.
 	RepoURL *string `json:"repo_url,omitempty"`
 
 	// ResourceSpec For `external_docker`. A value makes a new revision and replaces the previous value.

@@ -120,17 +120,23 @@ func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error
 }
 
 // sealCredentials takes the credentials out of the repository's URL, which never contains them
-// again; a URL without credentials leaves the present credentials.
+// again; a URL without credentials leaves the present credentials. With an integration, a user
+// name is not a credential: git hosts show clone URLs that contain one.
 func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
-	if raw := d.SourceConfig.RepoURL; raw != nil {
-		if clean, credentials := cutCredentials(*raw); credentials != "" {
-			sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(credentials))
-			if err != nil {
-				return fmt.Errorf("seal credentials: %w", err)
-			}
-			d.SourceConfig.RepoURL, d.Credentials = &clean, sealed
-		}
+	raw := d.SourceConfig.RepoURL
+	if raw == nil {
+		return nil
 	}
+	clean, credentials := cutCredentials(*raw)
+	d.SourceConfig.RepoURL = &clean
+	if credentials == "" || d.SourceConfig.IntegrationID != nil {
+		return nil
+	}
+	sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(credentials))
+	if err != nil {
+		return fmt.Errorf("seal credentials: %w", err)
+	}
+	d.Credentials = sealed
 	return nil
 }
 

@@ -48,6 +48,9 @@ func (r *rules) github(spec Spec) {
 		r.Breaks("source_config.repo_url is required when source is github.")
 	} else {
 		r.repoURL(*c.RepoURL)
+		if _, credentials := cutCredentials(*c.RepoURL); c.IntegrationID != nil && strings.Contains(credentials, ":") {
+			r.Breaks("source_config.repo_url may not contain a password when there is a source_config.integration_id.")
+		}
 	}
 	r.noControls("source_revision_config.repo_ref", spec.RevisionConfig.RepoRef)
 	ref := spec.RevisionConfig.RepoRef

@@ -95,6 +95,12 @@ func TestRulesBetweenMembers(t *testing.T) {
 		"a user name with a NUL":         {url("https://u%00@a.test/b"), noLogin},
 		"a user name with a colon":       {url("https://u%3Av:p@a.test/b"), noLogin},
 		"a password in ssh's short form": {url("u:p@a.test:b"), noURL},
+		"a password and an integration": {
+			git(func(r *request) {
+				r.SourceConfig.RepoURL, r.SourceConfig.IntegrationID = new("https://u:p@git.test/b"), new("i")
+			}),
+			"source_config.repo_url may not contain a password when there is a source_config.integration_id.",
+		},
 
 		"no secret name":          {secrets(deployment.Secret{}), `secrets[0].name "" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},
 		"a secret with a dash":    {secrets(deployment.Secret{Name: "A-B"}), `secrets[0].name "A-B" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},

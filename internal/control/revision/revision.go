@@ -50,8 +50,8 @@ type Spec struct {
 	Config Config `json:"source_revision_config"`
 	// RepoURL contains no credentials; the credentials are in Credentials.
 	RepoURL *string `json:"repo_url,omitempty"`
-	// IntegrationID is the integration with which the repository is cloned when Credentials
-	// are nil. If IntegrationID is nil too, the clone uses no credentials.
+	// IntegrationID is the integration with which the repository is cloned. If it is nil, the
+	// clone uses Credentials; if these are nil too, it uses no credentials.
 	IntegrationID *string `json:"integration_id,omitempty"`
 	// InstallCommand and BuildCommand are run in JavaScript repositories.
 	InstallCommand *string `json:"install_command,omitempty"`

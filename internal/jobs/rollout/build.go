@@ -46,17 +46,17 @@ func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.S
 		spec.Commit = rev.CommitSHA
 	}
 	switch {
+	case rev.IntegrationID != nil:
+		var err error
+		if spec.Credentials, err = r.Integrations.CloneCredentials(ctx, rev.Workspace, *rev.IntegrationID, spec.RepoURL); err != nil {
+			return build.Spec{}, fmt.Errorf("credentials of integration %s: %w", *rev.IntegrationID, err)
+		}
 	case len(rev.Credentials) > 0:
 		credentials, err := r.Deployments.Open(ctx, deployment.RefOf(rev.Ref), rev.Credentials)
 		if err != nil {
 			return build.Spec{}, err
 		}
 		spec.Credentials = string(credentials)
-	case rev.IntegrationID != nil:
-		var err error
-		if spec.Credentials, err = r.Integrations.CloneCredentials(ctx, rev.Workspace, *rev.IntegrationID, spec.RepoURL); err != nil {
-			return build.Spec{}, fmt.Errorf("credentials of integration %s: %w", *rev.IntegrationID, err)
-		}
 	}
 	return spec, nil
 }
@@ -116,7 +116,7 @@ const renewal = 5 * time.Minute
 // renewCredentials gives a queued build fresh credentials each time a renewal interval has passed.
 func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.Time) error {
 	since := at.revision.Since[revision.Building]
-	if at.revision.IntegrationID == nil || len(at.revision.Credentials) > 0 || begun.Sub(since)/renewal == r.Now().Sub(since)/renewal {
+	if at.revision.IntegrationID == nil || begun.Sub(since)/renewal == r.Now().Sub(since)/renewal {
 		return nil
 	}
 	spec, err := r.buildSpec(ctx, at.revision)
@@ -135,7 +135,7 @@ func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.
 // whyFailed returns the message for a person about a build that failed. If the clone failed,
 // the integration may know the cause better than git.
 func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result build.Result) (string, error) {
-	if result.Reason != build.ReasonRepoUnreachable || rev.IntegrationID == nil || len(rev.Credentials) > 0 {
+	if result.Reason != build.ReasonRepoUnreachable || rev.IntegrationID == nil {
 		return result.Message, nil
 	}
 	err := r.Integrations.CloneRefused(ctx, rev.Workspace, *rev.IntegrationID, optional.Text(rev.RepoURL))

@@ -60,11 +60,11 @@ func TestARepositoryIsClonedWithItsIntegration(t *testing.T) {
 	if spec := m.builder.specs[d.Latest]; spec.Credentials != "x-access-token:ghs_1" || asked.Load() != 3 {
 		t.Errorf("asked %d times, the builder got %q", asked.Load(), spec.Credentials)
 	}
-	own := fromGit("own")
-	own.SourceConfig.IntegrationID, own.SourceConfig.RepoURL = new(integrationID), new("https://ada:word@git.test/team/agent")
-	d = s.settle(t, s.create(t, own).Ref)
-	if spec := m.builder.specs[d.Latest]; spec.Credentials != "ada:word" || asked.Load() != 3 {
-		t.Errorf("credentials of the deployment's own: asked %d times, the builder got %q", asked.Load(), spec.Credentials)
+	named := fromGit("named") // git hosts show clone URLs with the name of a user
+	named.SourceConfig.IntegrationID, named.SourceConfig.RepoURL = new(integrationID), new("https://alice@git.test/team/agent")
+	d = s.settle(t, s.create(t, named).Ref)
+	if spec := m.builder.specs[d.Latest]; spec.Credentials != "x-access-token:ghs_1" || *d.SourceConfig.RepoURL != "https://git.test/team/agent" || d.Credentials != nil {
+		t.Errorf("with the name of a user: the builder got %q for %s", spec.Credentials, *d.SourceConfig.RepoURL)
 	}
 }
 
