@@ -61,7 +61,6 @@ func TestGitLabTellsOfPushes(t *testing.T) {
 	none := strings.Repeat("0", 40)
 	accepted("Push Hook", gitlabPushOf(project, "next"), nil)
 	accepted("Push Hook", gitlabPushOf("https://git.test/team/other", "main"), map[string]string{"Idempotency-Key": "three"})
-	accepted("Push Hook", with(gitlabPushOf(project, "main"), "before", none), nil)
 	accepted("Push Hook", with(gitlabPushOf(project, "main"), "after", none), nil)
 	accepted("Tag Push Hook", gitlabPushOf(project, "main"), nil)
 	accepted("Merge Request Hook", object{"object_kind": "merge_request"}, nil)

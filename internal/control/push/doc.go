@@ -8,7 +8,7 @@
 //
 //  1. The signature over the body is checked, in constant time and against each secret, before
 //     anything is read from the body.
-//  2. A push of a tag, and a push that creates or deletes a branch, does nothing.
+//  2. A push of a tag, and a push that deletes a branch, does nothing.
 //  3. The event names an installation. Package integration finds the workspaces that the
 //     installation is bound to, and an index in each workspace finds the deployments that
 //     watch the branch. A repository that no deployment watches costs one read for each

@@ -20,9 +20,7 @@ const (
 type payload struct {
 	Action       string `json:"action"`
 	Ref          string `json:"ref"`
-	Before       string `json:"before"`
 	After        string `json:"after"`
-	Created      bool   `json:"created"`
 	Deleted      bool   `json:"deleted"`
 	Repository   repo   `json:"repository"`
 	Installation struct {
@@ -48,7 +46,7 @@ func parse(body []byte) (payload, error) {
 // commitID matches the id of a commit, for both hashes that git supports.
 var commitID = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// change is a push that moved a branch on.
+// change is a push that created a branch or moved it on.
 type change struct {
 	// repository is GitHub's id, 0 at other hosts; names are all names of the repository.
 	repository     int64
@@ -56,11 +54,11 @@ type change struct {
 	branch, commit string
 }
 
-// change returns the change that a push made; ok is false for tags, for branches that are
-// created or deleted, and for a payload that names no commit.
+// change returns the change that a push made; ok is false for tags, for branches that are deleted,
+// and for a payload that names no commit. The push that creates a branch is a change like others.
 func (p payload) change() (c change, ok bool) {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
-	if !isBranch || branch == "" || p.Created || p.Deleted || none(p.Before) || none(p.After) || !commitID.MatchString(p.After) {
+	if !isBranch || branch == "" || p.Deleted || none(p.After) || !commitID.MatchString(p.After) {
 		return change{}, false
 	}
 	c = change{repository: p.Repository.ID, branch: branch, commit: p.After}

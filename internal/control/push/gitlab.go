@@ -12,11 +12,10 @@ import (
 // nothing.
 const eventGitLab = "Push Hook"
 
-// gitlabPush is the part of the body of a push at GitLab that is read. Only its commits show
-// whether a branch was created or deleted.
+// gitlabPush is the part of the body of a push at GitLab that is read. Only the commit shows that a
+// branch was deleted.
 type gitlabPush struct {
 	Ref     string `json:"ref"`
-	Before  string `json:"before"`
 	After   string `json:"after"`
 	Project struct {
 		HTTPURL string `json:"git_http_url"`
@@ -32,7 +31,7 @@ func parseGitLab(body []byte) (payload, error) {
 		return payload{}, fault.New(fault.Invalid, "The payload is not the JSON of GitLab's push event; leave the webhook without a template of its own.")
 	}
 	return payload{
-		Ref: p.Ref, Before: p.Before, After: p.After, Repository: repo{CloneURL: p.Project.HTTPURL, SSHURL: p.Project.SSHURL, HTMLURL: p.Project.WebURL},
+		Ref: p.Ref, After: p.After, Repository: repo{CloneURL: p.Project.HTTPURL, SSHURL: p.Project.SSHURL, HTMLURL: p.Project.WebURL},
 	}, nil
 }
 

@@ -58,9 +58,10 @@ func TestGitLabTellsOfPushes(t *testing.T) {
 		}
 		wantBuilds(t, f.take(), "1 d1 2222")
 	}
+	check.Must(t, send(f.fromGitLab("Push Hook", gitlabBody(map[string]any{"before": none}), secret)))
+	wantBuilds(t, f.take(), "1 d1 2222") // the push has created the branch
 	for name, changes := range map[string]map[string]any{
 		"another branch":      {"ref": "refs/heads/next"},
-		"a branch is created": {"before": none},
 		"a branch is deleted": {"after": none, "checkout_sha": nil},
 		"a tag":               {"ref": "refs/tags/main"},
 		"another project":     {"project": map[string]any{"git_http_url": "https://gitlab.example.com/team/other.git"}},

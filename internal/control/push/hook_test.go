@@ -31,7 +31,7 @@ func TestTheHookOfADeployment(t *testing.T) {
 	check.Must(t, send(d1, nil, secret))
 	wantBuilds(t, f.take(), "1 d1 2222")
 	for _, changes := range []map[string]any{
-		{"ref": "refs/heads/next"}, {"before": none}, {"after": none}, {"ref": "refs/tags/main"}, named("team/agent", nil),
+		{"ref": "refs/heads/next"}, {"after": none}, {"ref": "refs/tags/main"}, named("team/agent", nil),
 	} {
 		check.Must(t, send(d1, changes, secret))
 	}

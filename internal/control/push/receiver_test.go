@@ -44,9 +44,6 @@ func TestPushesThatBuildNothing(t *testing.T) {
 		"a bare name":                   {"ref": "main"},
 		"no ref":                        {"ref": nil},
 		"an empty branch":               {"ref": "refs/heads/"},
-		"a branch is created":           {"created": true, "before": none},
-		"created, as others say":        {"created": nil, "before": none},
-		"created, and that is all":      {"created": true},
 		"a branch is deleted":           {"deleted": true, "after": none},
 		"deleted, as others say":        {"deleted": nil, "after": none},
 		"deleted, and that is all":      {"deleted": true},
@@ -65,6 +62,7 @@ func TestPushesThatBuildNothing(t *testing.T) {
 		}
 	}
 	wantBuilds(t, f.push(t, map[string]any{"forced": true}), "1 d1 2222")
+	wantBuilds(t, f.push(t, map[string]any{"created": true, "before": none, "forced": true}), "1 d1 2222")
 }
 
 func TestWatchesFollowTheDeployment(t *testing.T) {
