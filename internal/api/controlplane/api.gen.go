@@ -1802,7 +1802,7 @@ type SourceConfigRequest struct {
 	// BuildCommand For `github` and `internal_source`. Replaces the detected build command of a JavaScript repository; runs beside the configuration file.
 	BuildCommand *string `json:"build_command,omitempty"`
 
-	// BuildOnPush Make a revision on each push to `repo_ref`, for `github`. Must not be true for a tag.
+	// BuildOnPush Make a revision on each push to `repo_ref`, for `github`. Must not be true for a tag, or for a repository that is a file.
 	BuildOnPush *bool `json:"build_on_push,omitempty"`
 
 	// CustomURL For `external_docker`, where empty text removes it. For all other sources the server sets it.

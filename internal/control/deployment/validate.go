@@ -8,7 +8,9 @@ import (
 	"unicode"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/base/publicname"
+	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
@@ -71,6 +73,9 @@ func (r *rules) github(spec Spec) {
 func (s Spec) noPushes() string {
 	if ref := s.RevisionConfig.RepoRef; ref != nil && strings.HasPrefix(*ref, "refs/tags/") {
 		return "must be false when source_revision_config.repo_ref is a tag (" + *ref + ")"
+	}
+	if _, ok := push.Repository(optional.Text(s.SourceConfig.RepoURL)); !ok {
+		return "must be false when source_config.repo_url is not at a host that can report pushes"
 	}
 	return ""
 }

@@ -62,6 +62,12 @@ func TestRulesBetweenMembers(t *testing.T) {
 			}),
 			"source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (refs/tags/v1).",
 		},
+		"a file that is built on push": {
+			git(func(r *request) {
+				r.SourceConfig.RepoURL, r.SourceConfig.BuildOnPush = new("file:///srv/agent"), new(true)
+			}),
+			"source_config.build_on_push must be false when source_config.repo_url is not at a host that can report pushes.",
+		},
 
 		"integration_id of an image":  {image(func(r *request) { r.SourceConfig.IntegrationID = new("i") }), "source_config.integration_id" + onlyGit},
 		"repo_url of an image":        {image(func(r *request) { r.SourceConfig.RepoURL = new("https://a.test/b") }), "source_config.repo_url" + onlyGit},

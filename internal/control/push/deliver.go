@@ -89,7 +89,7 @@ func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c
 // deliver makes a revision of a deployment, if the deployment watches the changed branch and
 // the delivery did not reach it before.
 func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) error {
-	if watches, err := r.watches(ctx, t, c.names, c.branch); err != nil || !watches {
+	if watches, err := r.watches(ctx, t, c); err != nil || !watches {
 		return err
 	}
 	key := keys.PushDelivery(t.workspace, t.deployment, d.ID)

@@ -52,6 +52,9 @@ type change struct {
 	repository     int64
 	names          []string
 	branch, commit string
+	// own is set for a push that the webhook of one deployment reports. Its repository counts as
+	// the deployment's also if the host tells another name of itself than the deployment has.
+	own bool
 }
 
 // change returns the change that a push made; ok is false for tags, for branches that are deleted,

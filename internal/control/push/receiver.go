@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -8,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -54,6 +56,8 @@ type Config struct {
 	// secret replaces another there are two. Secrets is called for each delivery; nil means
 	// that there is no secret.
 	Secrets func(context.Context) ([]string, error)
+	// Log receives why a delivery does nothing; the default is slog's default logger.
+	Log *slog.Logger
 }
 
 // Receiver receives deliveries of webhooks.
@@ -64,11 +68,12 @@ type Receiver struct {
 	builder       Builder
 	installations Installations
 	secrets       func(context.Context) ([]string, error)
+	log           *slog.Logger
 }
 
 // NewReceiver returns a receiver. Without Secrets it refuses all deliveries to App.
 func NewReceiver(c Config) *Receiver {
-	return &Receiver{table: c.Table, hasher: c.Hasher, now: c.Now, builder: c.Builder, installations: c.Installations, secrets: c.Secrets}
+	return &Receiver{table: c.Table, hasher: c.Hasher, now: c.Now, builder: c.Builder, installations: c.Installations, secrets: c.Secrets, log: cmp.Or(c.Log, slog.Default())}
 }
 
 // ParseSecrets reads the webhook secrets of the GitHub App from the JSON in which operators
@@ -211,6 +216,7 @@ func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string,
 	if !ok {
 		return nil
 	}
+	c.own = true
 	ctx, cancel := ownTime(ctx)
 	defer cancel()
 	return r.deliver(ctx, target{workspace, deployment}, d, c)

@@ -46,13 +46,27 @@ func (w Watch) Write(now time.Time) table.Write {
 // target is a deployment that a push may be for.
 type target struct{ workspace, deployment string }
 
-// watches reports whether the deployment watches a branch under one of a repository's names.
-func (r *Receiver) watches(ctx context.Context, t target, names []string, branch string) (bool, error) {
+// watches reports whether the deployment watches the changed branch.
+func (r *Receiver) watches(ctx context.Context, t target, c change) (bool, error) {
 	item, err := record.Get(ctx, r.table, "push watch", keys.PushWatch(t.workspace, t.deployment), nil)
 	if err != nil || item == nil {
 		return false, err
 	}
-	return item.Text(attrBranch) == branch && slices.Contains(names, item.Text(attrRepository)), record.Check(item, kindWatch)
+	if err := record.Check(item, kindWatch); err != nil || item.Text(attrBranch) != c.branch {
+		return false, err
+	}
+	watched := item.Text(attrRepository)
+	watches := slices.ContainsFunc(c.names, func(name string) bool { return name == watched || c.own && folderOf(name) == folderOf(watched) })
+	if !watches {
+		r.log.InfoContext(ctx, "push did nothing: it is of another repository", "deployment", t.deployment, "repository", watched, "pushed", c.names)
+	}
+	return watches, nil
+}
+
+// folderOf is the name of a repository without its host.
+func folderOf(name string) string {
+	_, folder, _ := strings.Cut(name, "/")
+	return folder
 }
 
 // listed returns the deployments of a workspace that the index lists under one of a repository's

@@ -42,7 +42,7 @@ func (s *Server) openRepositories() (*repositories, error) {
 		return nil, err
 	}
 	return &repositories{integrations: integrations, config: push.Config{
-		Table: s.records, Now: clock.System, Installations: integrations,
+		Table: s.records, Now: clock.System, Log: s.config.Log, Installations: integrations,
 		Hasher:  func(context.Context) (secret.Hasher, error) { return s.key, nil },
 		Secrets: func(context.Context) ([]string, error) { return hooks, nil },
 	}}, nil
