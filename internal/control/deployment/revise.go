@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
@@ -35,8 +37,8 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions,
 		if from.Status != revision.Deployed {
 			return d, none, fault.New(fault.Invalid, "Revision ID %s is %s. Only a revision that is DEPLOYED can be deployed again.", ref.Revision, from.Status)
 		}
-		if from.Source == revision.InternalDocker && from.Forgotten {
-			return d, none, fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", ref.Revision)
+		if err := s.mustKeepSource(ctx, d, from); err != nil {
+			return d, none, err
 		}
 		d, o, err := s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision, quota.Placed{})
 		if err == nil {
@@ -44,6 +46,26 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions,
 		}
 		return d, o, err
 	})
+}
+
+// mustKeepSource refuses a revision without a build if its source may be gone, too.
+func (s *Store) mustKeepSource(ctx context.Context, d Deployment, from revision.Revision) error {
+	switch {
+	case !from.Forgotten:
+		return nil
+	case from.Source == revision.InternalDocker:
+		return fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", from.Revision)
+	case from.Source != revision.InternalSource:
+		return nil
+	}
+	keeps, err := s.keptUploads(ctx, d.Ref)
+	if err != nil {
+		return err
+	}
+	if ref, ok := upload.ParseOf(d.Workspace, d.Deployment, optional.Text(from.Config.TarballPath)); !ok || !keeps(ref) {
+		return fault.New(fault.Invalid, "The upload of revision ID %s is not kept any more. Upload it again, and PATCH the deployment with it.", from.Revision)
+	}
+	return nil
 }
 
 // deployAgain returns the writes that store a revision which is made from another revision, and

@@ -51,12 +51,18 @@ func (s *Store) ForgetUploads(ctx context.Context, d Deployment, uploads upload.
 	if d.Source != revision.InternalSource {
 		return nil
 	}
-	named, err := s.namedUploads(ctx, d.Ref)
+	keeps, err := s.keptUploads(ctx, d.Ref)
 	if err != nil {
 		return err
 	}
+	return upload.Prune(ctx, uploads, d.Workspace, d.Deployment, keeps)
+}
+
+// keptUploads returns a function that reports whether ForgetUploads keeps an upload.
+func (s *Store) keptUploads(ctx context.Context, ref Ref) (func(upload.Ref) bool, error) {
+	named, err := s.namedUploads(ctx, ref)
 	young := s.now().Add(-unnamed)
-	return upload.Prune(ctx, uploads, d.Workspace, d.Deployment, func(ref upload.Ref) bool { return named[ref.Path()] || id.Time(ref.Upload).After(young) })
+	return func(ref upload.Ref) bool { return named[ref.Path()] || id.Time(ref.Upload).After(young) }, err
 }
 
 // namedUploads returns the upload for the next revision, and the uploads of the newest

@@ -13,8 +13,10 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/upload"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // uploads is an upload.Store that contains the uploads which it granted.
@@ -120,6 +122,33 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	forget()
 	if diff := cmp.Diff(all[3:], kept.kept); diff != "" {
 		t.Errorf("another day later (-want +got):\n%s", diff)
+	}
+}
+
+// TestARevisionWhoseUploadIsGoneIsNotDeployedAgain forgets the builds of two revisions. The upload
+// of one of them is also the source of a later revision.
+func TestARevisionWhoseUploadIsGoneIsNotDeployedAgain(t *testing.T) {
+	t.Parallel()
+	f, kept, d := uploading(t)
+	next := func(revise func()) string {
+		revise()
+		return f.promote(t, d.Ref).Revision
+	}
+	upload := func() { f.upload(t, d.Ref) }
+	gone, shared := next(upload), next(upload)
+	last := next(func() { f.patch(t, d.Ref, deployment.Patch{Revise: true}) })
+	f.clock.Pass(25 * time.Hour)
+	at := f.get(t, d.Ref)
+	for _, id := range []string{gone, shared} {
+		check.Must(t, record.Commit(t.Context(), f.table, record.Write(f.revision(t, d.Ref, id).Forget())))
+	}
+	check.Must(t, f.ForgetUploads(t.Context(), at, kept))
+	_, err := f.Redeploy(t.Context(), d.Revision(gone), nil)
+	wantInvalid(t, err, "The upload of revision ID "+gone+" is not kept any more. Upload it again, and PATCH the deployment with it.")
+	for _, id := range []string{shared, last} {
+		if _, err := f.Redeploy(t.Context(), d.Revision(id), nil); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
