@@ -90,6 +90,7 @@ func (d *Deployment) again(from revision.Revision) (putRevision, error) {
 	if err := validate(d.Ref, d.Spec, nil); err != nil {
 		return nil, err
 	}
+	from.Credentials = d.Credentials // those of the other revision may be revoked by now
 	return func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
 		return revision.PutBuilt(ref, from, status, now)
 	}, nil

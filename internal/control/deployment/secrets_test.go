@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func (f *fixture) secrets(t *testing.T, ref deployment.Ref, sealed []byte) []deployment.Secret {
@@ -166,6 +167,12 @@ func TestCredentialsOfARepositoryAreReplaced(t *testing.T) {
 	}
 	if got := f.opened(t, d.Ref, f.revision(t, d.Ref, patched.Latest).Credentials); got != "bot:renewed" {
 		t.Errorf("the new revision has %q", got)
+	}
+	f.promote(t, d.Ref)
+	again, err := f.Redeploy(t.Context(), d.Revision(d.Latest), nil)
+	check.Must(t, err)
+	if got := f.opened(t, d.Ref, f.revision(t, d.Ref, again.Latest).Credentials); got != "bot:renewed" {
+		t.Errorf("a revision that is deployed again has %q", got)
 	}
 	if _, err := f.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{RepoURL: new("https://b%0at:x@git.test/team/agent")}}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("credentials that cannot be used: got %v", err)
