@@ -21,7 +21,8 @@ const (
 	// AwaitingDatabase: created. The first rollout provisions the things that the deployment
 	// needs.
 	AwaitingDatabase Status = "AWAITING_DATABASE"
-	// Ready: provisioned. This status says nothing about the deployment's revisions.
+	// Ready: provisioned, or the first rollout ended before that. This status says nothing about
+	// the deployment's revisions.
 	Ready Status = "READY"
 	// AwaitingDelete: deleted. The teardown stops the deployment at once and erases it, after
 	// its recovery window if it has a recovery window.

@@ -158,13 +158,14 @@ func (s *Store) PassOn(ctx context.Context, d Deployment) error {
 }
 
 // passOn returns the write that gives the slot to the newest queued revision, if there is one. The
-// caller starts the rollout of that revision.
+// caller starts the rollout of that revision. The deployment is READY also if the first revision
+// has ended early: it waits for nothing any more.
 func (s *Store) passOn(d Deployment, set table.Attrs) table.Write {
 	now := s.now()
 	if d.Busy = d.Next != ""; d.Busy {
 		d.Slot = d.Next
 	}
-	set[attrSlot], set[attrBusy], set[attrNext] = d.Slot, d.Busy, ""
+	set[attrSlot], set[attrBusy], set[attrNext], set[attrStatus] = d.Slot, d.Busy, "", string(Ready)
 	if d.Canary > 0 {
 		set[attrCanary] = int64(0)
 	}

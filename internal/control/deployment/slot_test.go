@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // again is a PATCH that makes a revision.
@@ -123,6 +124,28 @@ func TestTheNewestQueuedRevisionGoesNext(t *testing.T) {
 				t.Errorf("got %+v, want the latest in the slot", d)
 			}
 		})
+	}
+}
+
+// TestNothingIsAwaitedWithoutARevisionInFlight ends the first revision before its deployment was
+// provisioned.
+func TestNothingIsAwaitedWithoutARevisionInFlight(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	for name, end := range map[string]func(deployment.Deployment, revision.Revision) error{
+		"fails": func(d deployment.Deployment, r revision.Revision) error {
+			return f.Fail(t.Context(), d, r, "REASON", "words")
+		},
+		"is-cancelled": func(d deployment.Deployment, r revision.Revision) error {
+			_, err := f.Cancel(t.Context(), r.Ref)
+			return errors.Join(err, f.PassOn(t.Context(), f.get(t, d.Ref)))
+		},
+	} {
+		d := f.create(t, fromGit(name))
+		check.Must(t, end(d, f.revision(t, d.Ref, d.Latest)))
+		if d = f.get(t, d.Ref); d.Status != deployment.Ready || d.Busy {
+			t.Errorf("its first revision %s: it is %s", name, d.Status)
+		}
 	}
 }
 
