@@ -91,7 +91,7 @@ func (r *rules) externalDocker(spec Spec) {
 }
 
 // repoSchemes are the transports by which a repository may be cloned.
-var repoSchemes = []string{"https", "http", "ssh", "git", "file"}
+var repoSchemes = []string{"https", "http", "ssh", "file"}
 
 func (r *rules) repoURL(raw string) {
 	if strings.ContainsFunc(raw, unicode.IsControl) {

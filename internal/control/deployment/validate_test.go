@@ -91,6 +91,7 @@ func TestRulesBetweenMembers(t *testing.T) {
 		"a path":                         {url("/srv/repo"), noURL},
 		"a local transport":              {url("ext::sh -c id"), noURL},
 		"an unknown scheme":              {url("ftp://a.test/b"), noURL},
+		"git's own transport":            {url("git://a.test/b"), noURL},
 		"a scheme alone":                 {url("https://"), noURL},
 		"a URL without a host":           {url("https:///b"), noURL},
 		"a file without a path":          {url("file:"), noURL},
