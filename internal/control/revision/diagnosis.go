@@ -37,6 +37,10 @@ const said = `(?:graph ['"][^'"]*['"]: )?`
 // mistakes are tried in this order: a mistake that a line of text proves comes before a mistake
 // that the reason only suggests.
 var mistakes = []mistake{
+	{
+		reasons: []string{build.ReasonRefNotFound}, sign: regexp.MustCompile(`does not give out the commit (\w+)`),
+		cause: "The repository does not have the commit $1 any more.", remedy: "Push a branch that contains it, or deploy a branch: slipway deploy --repo URL --ref BRANCH.",
+	},
 	{reasons: []string{build.ReasonRefNotFound}, cause: "The branch or tag does not exist.", remedy: "Push it, or deploy another: slipway deploy --repo URL --ref BRANCH (a tag as refs/tags/NAME)."},
 	{reasons: []string{build.ReasonConfigNotFound}, cause: "The framework configuration file is not where it was looked for.", remedy: "Add the file (slipway new shows one), or say where it is: slipway deploy --config PATH."},
 	{sign: regexp.MustCompile(said + `(\S+, line \d+): (?:SyntaxError|IndentationError|TabError): (.*)`), cause: "$1 cannot be read: $2.", remedy: "Correct that line."},

@@ -17,6 +17,7 @@ func TestDiagnose(t *testing.T) {
 		cause, remedy        string
 	}{
 		"wrong branch":            {"REF_NOT_FOUND", `the repository has no branch "mian"`, "", "The branch or tag does not exist.", "--ref"},
+		"a commit that is gone":   {"REF_NOT_FOUND", "the repository https://git.test/a does not give out the commit 0a1b any more. fatal: not our ref", "", "The repository does not have the commit 0a1b any more.", "contains it"},
 		"no configuration":        {"CONFIG_NOT_FOUND", `there is no "framework.json"`, "", "The framework configuration file is not where it was looked for.", "--config"},
 		"syntax, Python":          {"START_FAILED", "the agent exited. Its last output:\ngraph 'agent': agent.py, line 3: SyntaxError: '(' was never closed", "", "agent.py, line 3 cannot be read: '(' was never closed.", "that line"},
 		"syntax, Node":            {"START_FAILED", "the agent exited. Its last output:\ngraph \"agent\": agent.ts, line 3: SyntaxError: Unexpected token", "", "agent.ts, line 3 cannot be read: Unexpected token.", "that line"},
