@@ -19,7 +19,8 @@
 //     CloneRefused asks GitHub why.
 //  4. Uninstall removes the binding, and removes the App from the account when no other
 //     workspace uses the installation. The platform learns that an installation was removed at
-//     GitHub from a webhook (Removed), or from GitHub's refusal of the next token.
+//     GitHub from a webhook (Removed), or from GitHub's refusal of the next token. An integration
+//     that a deployment uses then waits for the next installation at the same account.
 //
 // Security rules:
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -86,7 +87,41 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 	if err != nil {
 		return Installation{}, err
 	}
-	return s.bind(ctx, asked.Workspace, back.InstallationID, account)
+	former, err := s.former(ctx, app, asked.Workspace, back.InstallationID, account)
+	if err != nil {
+		return Installation{}, err
+	}
+	return s.bind(ctx, asked.Workspace, back.InstallationID, account, former)
+}
+
+// former returns the id of the workspace's integration whose place a new installation at an account
+// takes, "" if there is none: GitHub has no longer the installation that the integration is for.
+func (s *Service) former(ctx context.Context, app *github, workspace string, installation int64, account string) (string, error) {
+	items, err := table.AllItems(ctx, s.table, keys.GitHubIntegrations(workspace))
+	if err != nil {
+		return "", fmt.Errorf("query installations: %w", err)
+	}
+	client, err := app.asApp()
+	if err != nil {
+		return "", err
+	}
+	for _, item := range items {
+		i, err := decodeInstallation(workspace, item)
+		if err != nil {
+			return "", err
+		}
+		if i.InstallationID == installation || !strings.EqualFold(i.Name, account) || item.Bool(attrIsLeaving) {
+			continue
+		}
+		_, _, err = client.Apps.GetInstallation(ctx, i.InstallationID)
+		if refused(err).code == http.StatusNotFound {
+			return i.Integration, nil
+		}
+		if err != nil {
+			return "", app.trouble(err, account)
+		}
+	}
+	return "", nil
 }
 
 // Installing returns the workspace that a callback's installation would be bound to, and does

@@ -80,10 +80,10 @@ func (s *Service) InstallationPage(ctx context.Context, workspace string, window
 	})
 }
 
-// bind gives an installation to the workspace. A workspace has an installation only once: an
-// integration id stays valid when the App is installed again. An installation that is being
-// removed is a fault.Conflict.
-func (s *Service) bind(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
+// bind gives an installation to the workspace, as a new integration or as the former integration. A
+// workspace has an installation only once: an integration id stays valid when the App is installed
+// again. An installation that is being removed is a fault.Conflict.
+func (s *Service) bind(ctx context.Context, workspace string, installation int64, name, former string) (Installation, error) {
 	var existing *Ref
 	errBound := errors.New("the installation is bound already")
 	i, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
@@ -96,6 +96,15 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 		}
 		now := s.now()
 		i = Installation{Ref: Ref{workspace, id.New(now)}, InstallationID: installation, Name: name, Created: now, Updated: now}
+		writes := []table.Write{table.Put{Item: table.Item{
+			Key:   i.key(),
+			Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
+		}, If: table.Absent()}, audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now)}
+		if former != "" {
+			if i, writes, err = s.takeOver(ctx, i, former); err != nil {
+				return i, o, err
+			}
+		}
 		o.AddOr(table.Put{Item: table.Item{
 			Key:   keys.InstallationBinding(workspace, installation),
 			Attrs: record.Attrs(kindBinding, now, table.Attrs{attrIntegration: i.Integration}),
@@ -104,21 +113,38 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 			existing = &Ref{workspace, binding.Text(attrIntegration)}
 			return errBound
 		})
-		o.Add(
-			table.Put{Item: table.Item{
-				Key:   i.key(),
-				Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
-			}, If: table.Absent()},
-			audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now),
-		)
 		at.bound++
-		o.Add(at.next(now))
+		o.Add(append(writes, at.next(now))...)
 		return i, o, nil
 	})
 	if errors.Is(err, errBound) {
 		return s.bound(ctx, *existing, installation)
 	}
 	return i, err
+}
+
+// takeOver returns the former integration as it is with a new installation, and the writes for
+// that. Its deployments go on, as they can name no other integration.
+func (s *Service) takeOver(ctx context.Context, next Installation, former string) (Installation, []table.Write, error) {
+	now := next.Created
+	item, err := s.installation(ctx, Ref{next.Workspace, former})
+	if err != nil {
+		return next, nil, err
+	}
+	i, err := decodeInstallation(next.Workspace, item)
+	if err != nil {
+		return next, nil, err
+	}
+	if item.Bool(attrIsLeaving) {
+		return next, nil, leaving(i.InstallationID)
+	}
+	unbound := table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID)}
+	i.InstallationID, i.Name, i.Updated = next.InstallationID, next.Name, now
+	return i, []table.Write{
+		unbound,
+		record.Change(i.key(), now, table.Attrs{attrInstallation: i.InstallationID, attrName: i.Name}, unchanged(item)),
+		audit.New(ctx, audit.UpdateIntegration, i.Integration, describe(i.InstallationID, i.Name)).Write(i.Workspace, now),
+	}, nil
 }
 
 // bound returns an installation that the workspace already has.
@@ -184,7 +210,8 @@ func (s *Service) bindings(ctx context.Context, installation int64) ([]Ref, erro
 	})
 }
 
-// Removed notes that an installation was removed at GitHub: no workspace has it any more.
+// Removed notes that an installation was removed at GitHub: no workspace has it any more. An
+// integration with which a deployment is built stays until the App is installed again.
 func (s *Service) Removed(ctx context.Context, installation int64) error {
 	s.Changed(installation)
 	bindings, err := s.bindings(ctx, installation)
@@ -192,7 +219,14 @@ func (s *Service) Removed(ctx context.Context, installation int64) error {
 		return err
 	}
 	for _, ref := range bindings {
-		err = errors.Join(err, s.unbind(ctx, Installation{Ref: ref, InstallationID: installation}, table.Cond{}, "removed at GitHub"))
+		failure := s.mustBeUnused(ctx, ref)
+		if fault.Is(failure, fault.Conflict) {
+			continue
+		}
+		if failure == nil {
+			failure = s.unbind(ctx, Installation{Ref: ref, InstallationID: installation}, table.Cond{}, "removed at GitHub")
+		}
+		err = errors.Join(err, failure)
 	}
 	return err
 }

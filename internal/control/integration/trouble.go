@@ -26,7 +26,7 @@ func (g *github) trouble(err error, account string) error {
 	case answer.code == http.StatusForbidden && said(err, "suspended"):
 		return fault.New(fault.Conflict, "The GitHub App's installation of %s is suspended. Resume it in the settings of %s at GitHub, and try again.", account, account)
 	case answer.code == http.StatusNotFound:
-		return fault.New(fault.Conflict, "The GitHub App is not installed at %s any more. Install it again, and use the new integration.", account)
+		return fault.New(fault.Conflict, "The GitHub App is not installed at %s any more. Install it again: deployments go on with the same integration.", account)
 	case answer.code == http.StatusForbidden:
 		return fault.New(fault.Conflict, "GitHub does not let the App do this at %s. An owner of it may have to accept the App's permissions.", account)
 	default:

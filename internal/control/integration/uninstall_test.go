@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,6 +104,56 @@ func TestRemovedAtGitHub(t *testing.T) {
 		}
 	}
 	f.install(t, workspace)
+}
+
+// TestANewInstallationTakesThePlaceOfTheFormer removes the App at GitHub and installs it again,
+// which has another id there. GitHub may or may not tell of the removal.
+func TestANewInstallationTakesThePlaceOfTheFormer(t *testing.T) {
+	t.Parallel()
+	for name, told := range map[string]bool{"GitHub told of it": true, "GitHub did not tell": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setUp(t)
+			old := f.install(t, workspace)
+			use, err := f.Check(t.Context(), workspace, old.Integration, f.repoURL("acme/agent"))
+			check.Must(t, err)
+			check.Must(t, f.table.Transact(t.Context(), use("a-deployment", f.clock.Now())...))
+			f.github.Uninstall(acme.ID)
+			if told {
+				check.Must(t, f.Removed(t.Context(), acme.ID))
+			}
+			_, err = f.CloneCredentials(t.Context(), workspace, old.Integration, f.repoURL("acme/agent"))
+			wantFault(t, err, fault.Conflict, "Install it again: deployments go on")
+			again := acme
+			again.ID = 78
+			f.github.Install(again)
+			install := func(workspace string) integration.Installation {
+				t.Helper()
+				i, err := f.CompleteInstall(t.Context(), integration.Callback{State: f.begin(t, workspace), Code: f.github.Consent(ada), InstallationID: again.ID})
+				check.Must(t, err)
+				return i
+			}
+			for range 2 {
+				if got := install(workspace); got.Ref != old.Ref || got.InstallationID != again.ID {
+					t.Errorf("the integration is %+v, was %+v", got, old)
+				}
+			}
+			if got, err := f.GetInstallation(t.Context(), old.Ref); err != nil || got.InstallationID != again.ID {
+				t.Errorf("got %+v (%v)", got, err)
+			}
+			if _, err := f.CloneCredentials(t.Context(), workspace, old.Integration, f.repoURL("acme/agent")); err != nil {
+				t.Error(err)
+			}
+			for id, want := range map[int64][]string{acme.ID: {}, again.ID: {workspace}} {
+				if got, err := f.Workspaces(t.Context(), id); err != nil || !slices.Equal(got, want) {
+					t.Errorf("installation %d is bound to %v (%v), want %v", id, got, err, want)
+				}
+			}
+			if got := install(other); got.Integration == old.Integration {
+				t.Error("another workspace has the integration")
+			}
+		})
+	}
 }
 
 // staleTable answers queries of an index with an earlier result: an index of DynamoDB may lag
