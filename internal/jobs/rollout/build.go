@@ -75,6 +75,9 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	if err != nil {
 		return "", fmt.Errorf("await build: %w", err)
 	}
+	if result.State == build.Absent {
+		r.Log.WarnContext(ctx, "build was lost", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "why", result.Message)
+	}
 	switch result.State {
 	case build.Succeeded:
 		return deploy, r.Deployments.Built(ctx, at.deployment, at.revision, result)

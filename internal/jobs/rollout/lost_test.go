@@ -17,7 +17,7 @@ func TestABuildThatIsLostEachTimeFails(t *testing.T) {
 		var starts int
 		m.builder.outcome = func(spec build.Spec) build.Result {
 			if starts++; starts <= lost && spec.Ref != "good" {
-				return build.Result{State: build.Absent}
+				return build.Result{State: build.Absent, Message: "its host is gone"}
 			}
 			return built(spec)
 		}
@@ -30,7 +30,7 @@ func TestABuildThatIsLostEachTimeFails(t *testing.T) {
 		if r := s.revision(t, d.Ref, d.Latest); r.Reason != build.ReasonInternal || starts != 11 {
 			t.Errorf("it was built %d times, and has %s: %s", starts, r.Reason, r.Message)
 		}
-		if lines := strings.Count(m.log.String(), "lost again and again"); lines != 1 {
+		if log := m.log.String(); strings.Count(log, "lost again and again") != 1 || strings.Count(log, "its host is gone") != starts {
 			t.Errorf("the log has %s", m.log.String())
 		}
 		s.patch(t, d.Ref, again("good"))

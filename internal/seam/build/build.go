@@ -76,7 +76,7 @@ const (
 	// Failed: Reason and Message are set.
 	Failed State = "failed"
 	// Absent: the build was never started here, or it was lost with the process that ran it.
-	// Start begins the build again.
+	// Start begins the build again. Message says why it was lost, where that is known.
 	Absent State = "absent"
 )
 

@@ -392,8 +392,8 @@ func TestEndsThatCodeBuildDecides(t *testing.T) {
 	}{
 		"TIMED_OUT": {build.Failed, build.ReasonBuildTimeout, ""},
 		"STOPPED":   {build.Absent, "", ""},
-		"FAULT":     {"", "", "ended as FAULT: BUILD: COMMAND_EXECUTION_ERROR Error while executing command"},
-		"FAILED":    {"", "", "ended as FAILED"},
+		"FAULT":     {build.Absent, "", ""},
+		"FAILED":    {"", "", "ended as FAILED: BUILD: COMMAND_EXECUTION_ERROR Error while executing command"},
 		"nothing":   {"", "", "has exported no image"},
 	} {
 		spec := newSpec(url)

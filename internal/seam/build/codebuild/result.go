@@ -3,6 +3,7 @@ package codebuild
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,8 +22,8 @@ func exported(b *types.Build) map[string]string {
 	return variables
 }
 
-// resultOf returns the result of a build that has ended. A build that was stopped, or that
-// CodeBuild does not know any more, is absent.
+// resultOf returns the result of a build that has ended. A build that was stopped, that a fault of
+// CodeBuild has ended, or that CodeBuild does not know any more, is absent.
 func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	if ended == nil {
 		return build.Result{State: build.Absent}, nil
@@ -39,6 +40,8 @@ func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	case result.Reason != "":
 		result.Message = messageOf(variables[varMessage])
 		return result, nil
+	case faulted(ended):
+		return build.Result{State: build.Absent, Message: fmt.Sprintf("build %s ended as %s: %s", aws.ToString(ended.Id), ended.BuildStatus, phasesOf(ended))}, nil
 	case ended.BuildStatus != types.StatusTypeSucceeded:
 		return build.Result{}, fmt.Errorf("build %s ended as %s: %s", aws.ToString(ended.Id), ended.BuildStatus, phasesOf(ended))
 	}
@@ -88,4 +91,10 @@ func phasesOf(ended *types.Build) string {
 		return "CodeBuild does not say why"
 	}
 	return strings.Join(said, "; ")
+}
+
+// faulted reports whether a fault of CodeBuild's host has ended a build.
+func faulted(ended *types.Build) bool {
+	return ended.BuildStatus == types.StatusTypeFault ||
+		slices.ContainsFunc(ended.Phases, func(phase types.BuildPhase) bool { return phase.PhaseStatus == types.StatusTypeFault })
 }
