@@ -90,8 +90,22 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	case build.Absent: // lost with the process that built it
 		return r.buildAgain(ctx, at)
 	default:
-		return awaitBuild, r.renewCredentials(ctx, at, begun)
+		return r.goesOn(ctx, at, result, begun)
 	}
+}
+
+// goesOn notes whether a build that is not finished waits for room.
+func (r *Rollout) goesOn(ctx context.Context, at position, result build.Result, begun time.Time) (next, error) {
+	if err := r.renewCredentials(ctx, at, begun); err != nil {
+		return "", err
+	}
+	if result.Reason == "" {
+		return awaitBuild, r.hasRoom(ctx, at)
+	}
+	if inVain, err := r.noteRoom(ctx, at, result.Reason, result.Message); err != nil || inVain {
+		return fail, err
+	}
+	return awaitBuild, nil
 }
 
 // mostLost is how often the build of one revision may be lost before the revision fails. A build

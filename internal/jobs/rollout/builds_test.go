@@ -1,10 +1,13 @@
 package rollout_test
 
 import (
+	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
@@ -104,5 +107,47 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 	d = s.redeploy(t, d.Ref, made)
 	if r := s.revision(t, d.Ref, d.Latest); r.Artifact.Dir != "/builds/"+made {
 		t.Errorf("it runs %+v, want the build of %s", r.Artifact, made)
+	}
+}
+
+// inQueue is what a builder says of a build that waits in the queue of the platform's account.
+var inQueue = build.Result{State: build.Running, Reason: build.ReasonNoCapacity, Message: "the quota builds at once of the account"}
+
+// TestABuildInTheQueueSaysWhatItWaitsFor as long as it waits. When it runs, it says nothing more.
+func TestABuildInTheQueueSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.patience = time.Millisecond
+	m.builder.outcome = func(build.Spec) build.Result { return inQueue }
+	s := m.start(t, m.table)
+	var said []string
+	s.around = func(ctx context.Context, step string, perform performFunc) (json.RawMessage, error) {
+		output, err := perform(ctx)
+		if step != "AwaitBuild" {
+			return output, err
+		}
+		page, listErr := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 1})
+		if listErr != nil {
+			return nil, listErr
+		}
+		r := s.revisions(t, page.Items[0].Ref)[0]
+		if said = append(said, r.Reason+": "+r.Message); r.Doomed() || err != nil {
+			t.Errorf("the revision is about to fail: %s, %v", r.Message, err)
+		}
+		m.builder.mu.Lock()
+		defer m.builder.mu.Unlock()
+		switch len(said) {
+		case 2:
+			m.builder.builds[r.Revision] = build.Result{State: build.Running}
+		case 3:
+			m.builder.builds[r.Revision] = built(m.builder.specs[r.Revision])
+		}
+		return output, err
+	}
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
+	waits := inQueue.Reason + ": " + inQueue.Message
+	if want := []string{waits, waits, ": ", ": "}; !slices.Equal(said, want) {
+		t.Errorf("it said %q, want %q", said, want)
 	}
 }

@@ -234,6 +234,10 @@ func TestQuotasAreNamed(t *testing.T) {
 			m.builder.injected = &build.NoCapacity{Quota: "builds at once"}
 			m.builder.fail("Start", -1)
 		}, revision.BuildFailed},
+		"of builds that were begun": {func(m *machine) {
+			m.patience = time.Millisecond
+			m.builder.outcome = func(build.Spec) build.Result { return inQueue }
+		}, revision.BuildFailed},
 		"of releases": {func(m *machine) {
 			m.target.injected = &compute.NoCapacity{Quota: "builds at once"}
 			m.target.fail("Apply", -1)

@@ -20,16 +20,24 @@ const roomLimit = 6 * time.Hour
 // notes on the revision what it waits for. If a revision has waited too long, awaitRoom notes
 // that it fails because of this.
 func (r *Rollout) awaitRoom(ctx context.Context, at position, reason, message string) error {
-	rev := at.revision
-	if r.Now().Sub(rev.Since[rev.Status]) > roomLimit {
-		return r.Deployments.Advance(ctx, at.deployment, rev.Note(r.Now(), reason, message))
-	}
-	if !rev.Waits || rev.Message != message {
-		if err := r.Deployments.Advance(ctx, at.deployment, rev.Waiting(r.Now(), reason, message)); err != nil {
-			return err
-		}
+	inVain, err := r.noteRoom(ctx, at, reason, message)
+	if err != nil || inVain {
+		return err
 	}
 	return &workflow.TaskError{Name: workflow.ErrorNoCapacity, Cause: message}
+}
+
+// noteRoom notes on the revision what it waits for. inVain is set if the revision has waited too
+// long: then noteRoom has noted that it fails because of this.
+func (r *Rollout) noteRoom(ctx context.Context, at position, reason, message string) (inVain bool, err error) {
+	rev := at.revision
+	if r.Now().Sub(rev.Since[rev.Status]) > roomLimit {
+		return true, r.Deployments.Advance(ctx, at.deployment, rev.Note(r.Now(), reason, message))
+	}
+	if rev.Waits && rev.Message == message {
+		return false, nil
+	}
+	return false, r.Deployments.Advance(ctx, at.deployment, rev.Waiting(r.Now(), reason, message))
 }
 
 // hasRoom removes the note of awaitRoom from the revision.

@@ -69,7 +69,7 @@ type Artifact struct {
 type State string
 
 const (
-	// Running: not finished.
+	// Running: not finished. Reason and Message are set while the build waits for room.
 	Running State = "running"
 	// Succeeded: Artifact and CommitSHA are set.
 	Succeeded State = "succeeded"
@@ -97,7 +97,7 @@ func (e *NoCapacity) Error() string {
 	return "There is no room for the build: the quota " + e.Quota + " of the platform's account is used up."
 }
 
-// ReasonNoCapacity: there was no room for the build for hours.
+// ReasonNoCapacity: there is no room for the build, or there was none for hours.
 const ReasonNoCapacity = "NO_CAPACITY"
 
 // Result is a builder's report.
@@ -120,7 +120,8 @@ type Builder interface {
 	// has succeeded, Start does nothing.
 	Start(ctx context.Context, spec Spec) error
 	// Await returns the build's result. While the build is Running, Await waits for the end of
-	// the build. If ctx ends first, Await returns Running without an error.
+	// the build. If ctx ends first, Await returns Running without an error, and ReasonNoCapacity
+	// if the build waits for room in the platform's account.
 	Await(ctx context.Context, revision string) (Result, error)
 	// Remove cancels the build if it still runs, and erases everything that it left. If the
 	// build is absent, Remove does nothing.

@@ -86,8 +86,9 @@ const (
 	// error, and the caller must repeat it.
 	stopLimit = 20 * time.Second
 	// margin is the time that CodeBuild gives the script in addition to Timeout, for work that
-	// is not the repository's. queueLimit is how long a build may wait.
-	margin, queueLimit = 15 * time.Minute, time.Hour
+	// is not the repository's. queueLimit is how long CodeBuild lets a build wait, at most. It is
+	// longer than rollouts wait, so that they decide when a build has waited in vain.
+	margin, queueLimit = 15 * time.Minute, 8 * time.Hour
 )
 
 // New returns a builder. It sends no request.
@@ -216,6 +217,11 @@ func (b *Builder) find(ctx context.Context, note note) (*types.Build, error) {
 
 func inProgress(b *types.Build) bool { return b != nil && b.BuildStatus == types.StatusTypeInProgress }
 
+// inQueue reports whether a build that is in progress waits in CodeBuild's queue.
+func inQueue(b *types.Build) bool {
+	return aws.ToString(b.CurrentPhase) == string(types.BuildPhaseTypeQueued)
+}
+
 // succeeded reports whether the build has made an image.
 func (b *Builder) succeeded(ended *types.Build) bool {
 	result, err := b.resultOf(ended)
@@ -227,20 +233,22 @@ func (b *Builder) Await(ctx context.Context, revision string) (build.Result, err
 	if !id.Valid(revision) {
 		return build.Result{}, fmt.Errorf("await build: revision %q is not an id", revision)
 	}
+	last := build.Result{State: build.Running}
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
 		result, err := b.look(ctx, revision)
 		switch {
 		case clock.IsOver(ctx, err):
-			return build.Result{State: build.Running}, nil
+			return last, nil
 		case err != nil:
 			return build.Result{}, fmt.Errorf("await build of revision %s: %w", revision, err)
 		case result.State != build.Running:
 			return result, nil
 		}
+		last = result
 		select {
 		case <-b.cfg.After(pause):
 		case <-ctx.Done():
-			return build.Result{State: build.Running}, nil
+			return last, nil
 		}
 	}
 }
@@ -259,8 +267,13 @@ func (b *Builder) look(ctx context.Context, revision string) (build.Result, erro
 		return build.Result{State: build.Absent}, nil
 	}
 	found, err := b.find(ctx, note)
-	if err != nil || inProgress(found) {
-		return build.Result{State: build.Running}, err
+	switch {
+	case err != nil:
+		return build.Result{}, err
+	case inProgress(found) && inQueue(found):
+		return noRoom(build.Running), nil
+	case inProgress(found):
+		return build.Result{State: build.Running}, nil
 	}
 	if note.secret {
 		if err := errors.Join(b.deleteCredentials(ctx, revision), b.forgetSecret(ctx, revision, note)); err != nil {

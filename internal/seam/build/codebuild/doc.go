@@ -10,8 +10,8 @@
 // repository's fault does not fail the build for CodeBuild: the script ends successfully and
 // exports a reason and a message, because it is not documented whether CodeBuild keeps the
 // variables of a failed build. If CodeBuild reports that a build failed, this is a fault of
-// the platform, and an error here. The exception is a build that took too long: it is
-// BUILD_TIMEOUT.
+// the platform, and an error here. The exceptions are a build that took too long, which is
+// BUILD_TIMEOUT, and a build that waited in CodeBuild's queue in vain, which is NO_CAPACITY.
 //
 // CodeBuild cannot find a build by a name that the platform chose, and after five minutes it
 // forgets the token that makes StartBuild idempotent. So the table has an item for each build.

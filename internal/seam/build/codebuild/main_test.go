@@ -119,7 +119,7 @@ type account struct {
 // run is one build.
 type run struct {
 	cancel context.CancelFunc
-	// phase is the phase of the build that the account reports.
+	// phase is the phase of the build that the account reports, also as its last one.
 	phase string
 	// ended is closed at the end.
 	ended     chan struct{}
@@ -372,7 +372,7 @@ func (a *account) getBuilds(w http.ResponseWriter, body json.RawMessage) {
 		found = append(found, map[string]any{
 			"id": buildID, "startTime": id.Time(strings.TrimPrefix(buildID, project+":")).Unix(), "environment": map[string]any{"environmentVariables": []any{map[string]string{"name": "SLIPWAY_IMAGE_TAG", "value": r.tag}}},
 			"buildStatus": r.status, "currentPhase": r.phase, "exportedEnvironmentVariables": exported,
-			"phases": []any{map[string]any{"phaseType": "BUILD", "phaseStatus": r.status, "contexts": []any{
+			"phases": []any{map[string]any{"phaseType": cmp.Or(r.phase, "BUILD"), "phaseStatus": r.status, "contexts": []any{
 				map[string]string{"statusCode": "COMMAND_EXECUTION_ERROR", "message": "Error while executing command"},
 			}}},
 		})

@@ -3,10 +3,12 @@
 package codebuild_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
@@ -83,4 +85,47 @@ func TestAWorkspaceThatWantsAllBuilds(t *testing.T) {
 		t.Error("the place of a build that has ended is not free")
 	}
 	wantState(t, b, waiting[1].Revision, build.Succeeded)
+}
+
+// TestABuildInTheQueueSaysThatThereIsNoRoom while it waits, and when CodeBuild lets it wait no
+// longer. A build that runs says nothing.
+func TestABuildInTheQueueSaysThatThereIsNoRoom(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	stop := func() {}
+	b := a.builder(func(c *codebuild.Config) {
+		c.After = func(time.Duration) <-chan time.Time { stop(); return nil }
+	})
+	spec, release := slow(t)
+	check.Must(t, b.Start(t.Context(), spec))
+	if want := `"queuedTimeoutInMinutesOverride":480`; !strings.Contains(a.requests[0], want) {
+		t.Errorf("the request has no %s", want)
+	}
+	report := func(phase, status string) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, r := range a.builds {
+			r.phase, r.status = phase, status
+		}
+	}
+	want := func(state build.State, reason, words string) {
+		t.Helper()
+		var once context.Context
+		once, stop = context.WithCancel(t.Context())
+		got, err := b.Await(once, spec.Revision)
+		if err != nil || got.State != state || got.Reason != reason || !strings.Contains(got.Message, words) {
+			t.Errorf("got %+v, %v; want %s %s: %s", got, err, state, reason, words)
+		}
+	}
+	const quota = "the quota builds that run at once in CodeBuild of"
+	report("QUEUED", "IN_PROGRESS")
+	want(build.Running, build.ReasonNoCapacity, quota)
+	report("BUILD", "IN_PROGRESS")
+	want(build.Running, "", "")
+	release()
+	for _, r := range a.builds {
+		<-r.ended
+	}
+	report("QUEUED", "TIMED_OUT")
+	want(build.Failed, build.ReasonNoCapacity, quota)
 }

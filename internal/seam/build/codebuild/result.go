@@ -33,9 +33,11 @@ func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	switch {
 	case ended.BuildStatus == types.StatusTypeStopped:
 		return build.Result{State: build.Absent}, nil
+	case slices.ContainsFunc(ended.Phases, timedOutInQueue):
+		return noRoom(build.Failed), nil
 	case ended.BuildStatus == types.StatusTypeTimedOut:
 		result.Reason = build.ReasonBuildTimeout
-		result.Message = fmt.Sprintf("the build was stopped after %s, or waited for longer than %s.", b.cfg.Timeout+margin, queueLimit)
+		result.Message = fmt.Sprintf("the build was stopped after %s.", b.cfg.Timeout+margin)
 		return result, nil
 	case result.Reason != "":
 		result.Message = messageOf(variables[varMessage])
@@ -65,6 +67,16 @@ func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	}
 	result.Record.Image = result.Artifact.Image
 	return result, nil
+}
+
+// noRoom is the result of a build that waits in CodeBuild's queue, or has waited there in vain.
+func noRoom(state build.State) build.Result {
+	full := &build.NoCapacity{Quota: "builds that run at once in CodeBuild"}
+	return build.Result{State: state, Reason: build.ReasonNoCapacity, Message: full.Error()}
+}
+
+func timedOutInQueue(phase types.BuildPhase) bool {
+	return phase.PhaseType == types.BuildPhaseTypeQueued && phase.PhaseStatus == types.StatusTypeTimedOut
 }
 
 // messageOf reads the message, which is JSON because it has several lines.

@@ -36,7 +36,7 @@ func (b *Builder) storeCredentials(ctx context.Context, spec build.Spec, credent
 
 // renewCredentials gives a build's secret a new value before CodeBuild reads the secret.
 func (b *Builder) renewCredentials(ctx context.Context, spec build.Spec, note note, begun *cb.Build) error {
-	if !note.secret || aws.ToString(begun.CurrentPhase) != string(cb.BuildPhaseTypeQueued) {
+	if !note.secret || !inQueue(begun) {
 		return nil
 	}
 	repo, err := repository.Parse(spec)
