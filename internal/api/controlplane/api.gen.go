@@ -969,11 +969,12 @@ type Event struct {
 	Timestamp string    `json:"timestamp"`
 
 	// Type The kind of event. `deployment.restarted`: a restart has started all serving agents anew. `deployment.restart_failed`: the restart failed, and the
-	// earlier agents, if there are any, still serve. `revision.` and a status: a revision reached that status. `revision.canary`: a revision, which is
-	// DEPLOYING, begins to serve a share of the threads. `agent.crashed`: the serving agent had been healthy and has ended, or cannot be started again; the
-	// reason and its last output are in the data. The agent is started again, and there are no events about it until `agent.recovered`: the agent is healthy
-	// and has not ended for five minutes. `listener.offline`: a listener that has called before did not call for five minutes; `listener.online` follows when
-	// it calls again. These two are events of the workspace, and of no deployment.
+	// earlier agents, if there are any, still serve. `deployment.restart_waiting`: the restart goes on when there is room for it. `revision.` and a
+	// status: a revision reached that status. `revision.canary`: a revision, which is DEPLOYING, begins to serve a share of the threads. `agent.crashed`:
+	// the serving agent had been healthy and has ended, or cannot be started again; the reason and its last output are in the data. The agent is started
+	// again, and there are no events about it until `agent.recovered`: the agent is healthy and has not ended for five minutes. `listener.offline`: a
+	// listener that has called before did not call for five minutes; `listener.online` follows when it calls again. These two are events of the
+	// workspace, and of no deployment.
 	Type EventType `json:"type"`
 }
 
@@ -999,11 +1000,12 @@ type EventData struct {
 }
 
 // EventType The kind of event. `deployment.restarted`: a restart has started all serving agents anew. `deployment.restart_failed`: the restart failed, and the
-// earlier agents, if there are any, still serve. `revision.` and a status: a revision reached that status. `revision.canary`: a revision, which is
-// DEPLOYING, begins to serve a share of the threads. `agent.crashed`: the serving agent had been healthy and has ended, or cannot be started again; the
-// reason and its last output are in the data. The agent is started again, and there are no events about it until `agent.recovered`: the agent is healthy
-// and has not ended for five minutes. `listener.offline`: a listener that has called before did not call for five minutes; `listener.online` follows when
-// it calls again. These two are events of the workspace, and of no deployment.
+// earlier agents, if there are any, still serve. `deployment.restart_waiting`: the restart goes on when there is room for it. `revision.` and a
+// status: a revision reached that status. `revision.canary`: a revision, which is DEPLOYING, begins to serve a share of the threads. `agent.crashed`:
+// the serving agent had been healthy and has ended, or cannot be started again; the reason and its last output are in the data. The agent is started
+// again, and there are no events about it until `agent.recovered`: the agent is healthy and has not ended for five minutes. `listener.offline`: a
+// listener that has called before did not call for five minutes; `listener.online` follows when it calls again. These two are events of the
+// workspace, and of no deployment.
 type EventType = string
 
 // EventsList defines model for EventsList.

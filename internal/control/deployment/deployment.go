@@ -168,6 +168,8 @@ type Deployment struct {
 	referred []compute.SecretReference
 	// restarts are the newest restarts whose ends were told, the newest at the end.
 	restarts string
+	// waiting is the newest restart that was told to wait for room.
+	waiting string
 	// event is the newest event of the deployment.
 	event string
 	// replicas is how many replicas are counted for the deployment in the workspace's quota.
@@ -200,6 +202,7 @@ const (
 	attrCrashed      = "crashed"
 	attrCanary       = "canary"
 	attrRestart      = "restart"
+	attrWaiting      = "waiting_restart"
 	attrTeardown     = "teardown"
 	attrPurge        = "purge_at"
 	attrStopped      = "stopped"
@@ -250,6 +253,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		ImageVersion: item.Text(attrImage),
 		event:        item.Text(attrEvent),
 		restarts:     item.Text(attrRestart),
+		waiting:      item.Text(attrWaiting),
 		replicas:     item.Int(attrReplicas),
 		version:      item.Int(record.Version),
 	}

@@ -90,9 +90,34 @@ func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, m
 	})
 }
 
+// RestartWaits tells that a restart waits for room and what it waits for, once for each restart. A
+// restart that is older than another one that waits tells nothing.
+func (s *Store) RestartWaits(ctx context.Context, ref Ref, restartID, reason, message string) error {
+	return s.tellOnce(ctx, ref, event.DeploymentRestartWaiting, reason, func(d Deployment) (string, table.Attrs) {
+		if d.waiting >= restartID {
+			return "", nil
+		}
+		return "Restart " + restartID + " waits. " + message, table.Attrs{attrWaiting: restartID}
+	})
+}
+
 // tellRestart changes nothing that clients see of the deployment. A deployment that is deleted
 // gets no further event.
 func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
+	return s.tellOnce(ctx, ref, kind, reason, func(d Deployment) (string, table.Attrs) {
+		told := strings.Fields(d.restarts)
+		if slices.Contains(told, restartID) {
+			return "", nil
+		}
+		told = append(told, restartID)
+		told = told[max(0, len(told)-maxReportedRestarts):]
+		return message(d), table.Attrs{attrRestart: strings.Join(told, " ")}
+	})
+}
+
+// tellOnce publishes the event of a restart together with the note that it is told, unless there is
+// no note to write.
+func (s *Store) tellOnce(ctx context.Context, ref Ref, kind event.Type, reason string, say func(Deployment) (message string, note table.Attrs)) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, ref)
 		if fault.Is(err, fault.NotFound) {
@@ -101,16 +126,13 @@ func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind
 		if err != nil {
 			return o, err
 		}
-		told := strings.Fields(d.restarts)
-		if d.Status == AwaitingDelete || slices.Contains(told, restartID) {
+		message, note := say(d)
+		if d.Status == AwaitingDelete || note == nil {
 			return o, nil
 		}
-		told = append(told, restartID)
-		told = told[max(0, len(told)-maxReportedRestarts):]
-		note := table.Update{Key: d.Key(), Set: table.Attrs{attrRestart: strings.Join(told, " ")}, If: d.unchanged()}
-		end := d.ofAgent(kind, reason, message(d))
-		end.Revision = cmp.Or(d.Active, d.Slot)
-		return s.outbox(ctx, d, []event.Event{end}, note)
+		told := d.ofAgent(kind, reason, message)
+		told.Revision = cmp.Or(d.Active, d.Slot)
+		return s.outbox(ctx, d, []event.Event{told}, table.Update{Key: d.Key(), Set: note, If: d.unchanged()})
 	})
 }
 

@@ -79,7 +79,8 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 		case status.State == compute.Absent: // lost with the process that ran it, or replaced by now
 			return restart, nil
 		case status.State == compute.Failed && status.Reason == compute.ReasonNoCapacity && r.Now().Sub(id.Time(t.Restart)) <= roomLimit:
-			return restart, nil // the target tries it again, which takes minutes
+			// The target tries it again, which takes minutes.
+			return restart, r.Deployments.RestartWaits(ctx, at.deployment.Ref, t.Restart, status.Reason, status.Message)
 		case status.State == compute.Failed && at.serves():
 			return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, status.Reason, status.Message)
 		}

@@ -55,10 +55,12 @@ func (s *server) ofRestarts(t *testing.T, ref deployment.Ref) (found []event.Eve
 	return found
 }
 
-// wantTold checks that exactly one event tells of a restart.
+func isWait(e event.Event) bool { return e.Type == event.DeploymentRestartWaiting }
+
+// wantTold checks that exactly one event tells of the end of a restart.
 func (s *server) wantTold(t *testing.T, d deployment.Deployment, restart deployment.Restart, kind event.Type, reason string, words ...string) {
 	t.Helper()
-	found := s.ofRestarts(t, d.Ref)
+	found := slices.DeleteFunc(s.ofRestarts(t, d.Ref), isWait)
 	if len(found) != 1 || found[0].Type != kind || found[0].Revision != d.Active || found[0].Reason != reason {
 		t.Fatalf("events of restarts: got %+v, want one %s %s of %s", found, kind, reason, d.Active)
 	}
@@ -427,7 +429,7 @@ func TestNoRestartKeepsTheProcess(t *testing.T) {
 
 // TestARestartWaitsForRoom: a quota that is used up for a while only delays a restart, whether
 // it shows at the beginning of the restart or later. A quota that stays used up is told by its
-// name.
+// name. One event tells meanwhile what the restart waits for.
 func TestARestartWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	full := compute.Status{State: compute.Failed, Reason: "NO_CAPACITY", Message: "the quota tasks of the account"}
@@ -459,6 +461,11 @@ func TestARestartWaitsForRoom(t *testing.T) {
 			s := m.start(t, m.table)
 			restart := s.restart(t, d.Ref)
 			s.wantTold(t, d, restart, c.told, c.reason)
+			told := s.ofRestarts(t, d.Ref)
+			if e := told[0]; len(told) != 2 || !isWait(e) || e.Revision != d.Active || e.Reason != "NO_CAPACITY" ||
+				!strings.Contains(e.Message, restart.ID+" waits. ") || !strings.Contains(e.Message, "the quota tasks of the ") {
+				t.Errorf("got %+v, want one event first that names the quota", told)
+			}
 		})
 	}
 }

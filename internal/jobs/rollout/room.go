@@ -58,11 +58,14 @@ func (r *Rollout) startLater(ctx context.Context, target compute.Target, at posi
 	return "", errors.Join(err, r.apply(ctx, target, at.deployment, at.revision))
 }
 
-// restartLater makes the machine repeat a restart later because there is no room for it now. A
-// restart that has waited too long has failed.
+// restartLater makes the machine repeat a restart later because there is no room for it now, and
+// tells what the restart waits for. A restart that has waited too long has failed.
 func (r *Rollout) restartLater(ctx context.Context, d deployment.Ref, restartID, message string) (next, error) {
 	if r.Now().Sub(id.Time(restartID)) > roomLimit {
 		return failed, r.Deployments.RestartFailed(ctx, d, restartID, compute.ReasonNoCapacity, message)
+	}
+	if err := r.Deployments.RestartWaits(ctx, d, restartID, compute.ReasonNoCapacity, message); err != nil {
+		return "", err
 	}
 	return "", &workflow.TaskError{Name: workflow.ErrorNoCapacity, Cause: message}
 }

@@ -27,8 +27,10 @@ const (
 	DeploymentUndeleted Type = "deployment.undeleted"
 	// DeploymentRestarted: all agents of the deployment were restarted without a new revision.
 	// DeploymentRestartFailed: the restart failed and the previous agents still serve.
-	DeploymentRestarted     Type = "deployment.restarted"
-	DeploymentRestartFailed Type = "deployment.restart_failed"
+	// DeploymentRestartWaiting: the restart goes on when there is room for it.
+	DeploymentRestarted      Type = "deployment.restarted"
+	DeploymentRestartFailed  Type = "deployment.restart_failed"
+	DeploymentRestartWaiting Type = "deployment.restart_waiting"
 	// RevisionCanary: a revision that is DEPLOYING begins to serve a share of the threads.
 	RevisionCanary Type = "revision.canary"
 	// AgentCrashed: a healthy agent ended. Slipway restarts it and reports no further crash until
