@@ -269,8 +269,7 @@ func TestQuotasAreNamed(t *testing.T) {
 func TestTheWaitForRoomBeginsWithTheStep(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	var late atomic.Int64
-	m.now = func() time.Time { return clock.System().Add(time.Duration(late.Load())) }
+	late := m.late()
 	m.builder.hold(true)
 	building := make(chan struct{})
 	var once sync.Once

@@ -82,6 +82,13 @@ func hurried() clock.Clock {
 	return func() time.Time { return begin.Add(time.Duration(ticks.Add(1)) * 61 * time.Second) }
 }
 
+// late returns by how much the machine's clock is late from then on.
+func (m *machine) late() *atomic.Int64 {
+	var late atomic.Int64
+	m.now = func() time.Time { return clock.System().Add(time.Duration(late.Load())) }
+	return &late
+}
+
 // server is one process on a machine.
 type server struct {
 	*machine

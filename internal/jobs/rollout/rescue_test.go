@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -73,14 +75,16 @@ func TestRescueLeavesAloneWhatIsWithinItsLease(t *testing.T) {
 func TestRescueLeavesAWorkflowThatRunsAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
+	late := m.late()
 	m.builder.hold(true)
 	s := m.start(t, m.table)
 	waiting := awaited(&m.builder.fake)
 	d := s.create(t, fromGit("weather"))
 	<-waiting
+	late.Store(int64(time.Hour))
 	s.rescue(t)
-	if got := s.revision(t, d.Ref, d.Latest).Status; got != revision.Building {
-		t.Errorf("it is %s now", got)
+	if got := s.revision(t, d.Ref, d.Latest); got.Status != revision.Building || got.Reason != "" {
+		t.Errorf("it is %s now: %s", got.Status, got.Message)
 	}
 	if due := s.overdue(t); len(due) != 1 {
 		t.Errorf("reconcile looks after %v, want the deployment still", due)
@@ -88,6 +92,48 @@ func TestRescueLeavesAWorkflowThatRunsAlone(t *testing.T) {
 	m.builder.finish()
 	s.settle(t, d.Ref)
 	s.wantAtRest(t, d.Ref, revision.Deployed)
+}
+
+// TestAThrottledRolloutSaysSo: while nothing performs a step that waits for nothing, the revision
+// says that there is no worker, but not at once. It says nothing more when the step was performed.
+func TestAThrottledRolloutSaysSo(t *testing.T) {
+	t.Parallel()
+	for step, status := range map[string]revision.Status{
+		"Prepare": revision.Creating, "Build": revision.AwaitingBuild, "Deploy": revision.AwaitingDeploy,
+	} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			late := m.late()
+			s := m.start(t, m.table)
+			var once sync.Once
+			throttled, performed := make(chan struct{}), make(chan struct{})
+			s.around = func(ctx context.Context, at string, perform performFunc) (json.RawMessage, error) {
+				if at == step {
+					once.Do(func() { close(throttled); <-performed })
+				}
+				return perform(ctx)
+			}
+			d := s.create(t, fromGit("weather"))
+			<-throttled
+			says := func(reason, words string) {
+				t.Helper()
+				s.rescue(t)
+				if r := s.revision(t, d.Ref, d.Latest); r.Status != status || r.Reason != reason || !strings.Contains(r.Message, words) || r.Doomed() {
+					t.Errorf("it is %s and says %s: %s", r.Status, r.Reason, r.Message)
+				}
+			}
+			says("", "")
+			late.Store(int64(2 * time.Minute))
+			says("NO_CAPACITY", "quota of concurrent executions of Lambda")
+			close(performed)
+			s.settle(t, d.Ref)
+			s.wantAtRest(t, d.Ref, revision.Deployed)
+			if r := s.revision(t, d.Ref, d.Latest); r.Reason != "" || r.Message != "" {
+				t.Errorf("in the end it says %s: %s", r.Reason, r.Message)
+			}
+		})
+	}
 }
 
 // ended is an engine that reports that an execution has ended.

@@ -3,10 +3,13 @@ package rollout
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -68,4 +71,30 @@ func (r *Rollout) restartLater(ctx context.Context, d deployment.Ref, restartID,
 		return "", err
 	}
 	return "", &workflow.TaskError{Name: workflow.ErrorNoCapacity, Cause: message}
+}
+
+// throttledAfter is how long a revision may be in a status in which no step waits before it counts
+// as throttled.
+const throttledAfter = time.Minute
+
+// throttled is what a revision waits for if nothing performs its steps.
+const throttled = "No worker has taken the revision up yet: all workers of the platform are at work. " +
+	"On AWS, the account's quota of concurrent executions of Lambda and RolloutConcurrency of the stack limit them."
+
+// noteThrottled notes on the revision in flight that it is throttled, if it is: a step that is not
+// performed cannot say so itself. The revision's next status removes the note.
+func (r *Rollout) noteThrottled(ctx context.Context, d deployment.Deployment) error {
+	at, err := r.read(ctx, d.Revision(d.Slot))
+	if err != nil {
+		return err
+	}
+	rev, waitless := at.revision, []revision.Status{revision.Creating, revision.AwaitingBuild, revision.AwaitingDeploy}
+	if !slices.Contains(waitless, rev.Status) || rev.Reason != "" || r.Now().Sub(rev.Since[rev.Status]) < throttledAfter {
+		return nil
+	}
+	err = r.Deployments.Advance(ctx, at.deployment, rev.Waiting(r.Now(), compute.ReasonNoCapacity, throttled))
+	if errors.Is(err, record.ErrLost) {
+		return nil // a worker has taken it up meanwhile
+	}
+	return err
 }

@@ -219,6 +219,8 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 		return start(ctx, d)
 	case err != nil:
 		return fmt.Errorf("describe workflow: %w", err)
+	case execution.Status == workflow.Running && machine == workflow.Rollout:
+		return r.noteThrottled(ctx, d)
 	case execution.Status == workflow.Running:
 		return nil
 	case machine == workflow.Rollout:
