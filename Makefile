@@ -112,7 +112,7 @@ test-nobody: ## run the tests that attack the server as the user nobody; needs r
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
-	go test -count=1 -tags sdk -run 'SDK|Script|Starter' ./internal/test/e2e
+	go test -count=1 -tags sdk -run 'SDK|Script|Starter|RuntimesFill' ./internal/test/e2e ./infra/runtimes
 
 test-cli: ## deploy with the public service's own command line client; needs Python 3
 	sh internal/test/e2e/testdata/cli/setup.sh

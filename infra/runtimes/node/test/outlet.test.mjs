@@ -4,7 +4,8 @@ import path from "node:path";
 import { mock, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-const { Outlet } = await import(pathToFileURL(path.join(process.env.RUNTIME_DIR, "src", "server.mjs")).href);
+// Needs no package, so that Go's tests can run it, too.
+const { Outlet } = await import(pathToFileURL(path.join(process.env.RUNTIME_DIR, "src", "outlet.mjs")).href);
 
 /** What a response has of which an outlet makes use. */
 class Response extends EventEmitter {

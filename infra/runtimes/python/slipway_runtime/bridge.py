@@ -17,6 +17,8 @@ log = logging.getLogger("slipway_runtime")
 _THREADS = 256
 # An answer that is read more slowly than it is made holds at most about so many bytes.
 _HIGH_WATER = 4 << 20
+# A comment after so many seconds shows proxies that the agent is there, and shows it a connection that has died without a word.
+HEARTBEAT = 15.0
 
 
 class GraphLoop:
@@ -106,6 +108,14 @@ class Outlet:
         if was_full:
             self._writer.call_soon_threadsafe(self._space.set)
         return chunk
+
+    async def read_or_beat(self, patience: float = HEARTBEAT) -> bytes | None:
+        """Returns what read does, or a comment if nothing has come for so many seconds."""
+        try:
+            async with asyncio.timeout(patience):
+                return await self.read()
+        except TimeoutError:
+            return b": heartbeat\n\n"
 
     def abandon(self) -> None:
         """Ends the answer, whose reader has gone."""

@@ -29,8 +29,6 @@ Send = Callable[[Message], Awaitable[None]]
 
 # SIGNATURE_AGE is how many seconds a signature's time may be from this clock.
 SIGNATURE_AGE = 300
-# A comment so often shows a connection that has died without a word.
-_HEARTBEAT = 15.0
 
 
 class _Refused(Exception):
@@ -169,7 +167,7 @@ class Server:
         work = self._graphs.submit(_until_closed(run, outlet))
         gone = asyncio.create_task(_await_disconnect(receive, outlet))
         try:
-            while (chunk := await _read_or_beat(outlet)) is not None:
+            while (chunk := await outlet.read_or_beat()) is not None:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if not gone.done():
                 await send({"type": "http.response.body", "body": b""})
@@ -189,14 +187,6 @@ async def _until_closed(run: Run, outlet: Outlet) -> None:
         await run.execute()
     finally:
         outlet.close()
-
-
-async def _read_or_beat(outlet: Outlet) -> bytes | None:
-    try:
-        async with asyncio.timeout(_HEARTBEAT):
-            return await outlet.read()
-    except TimeoutError:
-        return b": heartbeat\n\n"
 
 
 async def _await_disconnect(receive: Receive, outlet: Outlet) -> None:
