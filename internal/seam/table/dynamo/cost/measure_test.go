@@ -170,6 +170,9 @@ func (m *measured) about(name string, t trace, per float64) {
 	m.others = append(m.others, row{name: name, trace: t, per: per, varies: true})
 }
 
+// written returns how many units were written to the table and its indexes.
+func (t trace) written() float64 { return t.units().write + t.units().index }
+
 func (m *measured) deploy(s *stack) {
 	s.call("GET", "/v2/deployments", nil, nil)
 	first := s.settle()
@@ -278,9 +281,21 @@ func (m *measured) runs(s *stack) {
 	m.drive(s, agentServer, runSteps...)
 }
 
-// streams measures runs that one client reads from their creation to their end.
+// mostWritten is how many write units a run of 10 s that streams 200 tokens may take together with
+// its stream, in the table and its indexes, without the creation of its thread.
+const mostWritten = 100
+
+// streams measures runs that one client reads from their creation to their end. On a busy machine a
+// run takes longer and writes more, so one of three runs has to keep to mostWritten.
 func (m *measured) streams(s *stack) {
 	m.stream = m.read(s, "CreateRunStream", "/runs/stream", tenSeconds)
+	for tries := 1; m.stream.written() > mostWritten; tries++ {
+		if tries == 3 {
+			s.t.Errorf("a run of 10 s and its stream write %g units, want at most %d", m.stream.written(), mostWritten)
+			break
+		}
+		m.stream = new(measured).read(s, "CreateRunStream", "/runs/stream", tenSeconds)
+	}
 	m.read(s, "CreateRunWait", "/runs/wait", fast)
 }
 
