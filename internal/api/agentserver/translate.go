@@ -115,9 +115,14 @@ func (t *translator) values(ctx context.Context, event run.Event) error {
 	if err != nil {
 		return err
 	}
-	values, err := record.Merge(found.Values.JSON(), event.Data)
+	values := found.Values.JSON()
+	if len(event.Data) > 0 {
+		if values, err = record.Merge(values, event.Data); err != nil {
+			return err
+		}
+	}
 	t.out.add(event.Name, values)
-	return err
+	return nil
 }
 
 func (t *translator) wants(mode StreamMode) bool { return slices.Contains(t.modes, string(mode)) }

@@ -14,8 +14,6 @@ func Empty(object json.RawMessage) bool {
 // Either object may be missing. If one object has no members, the result is the other.
 func Merge(below, above json.RawMessage) (json.RawMessage, error) {
 	switch {
-	case len(above) == 0:
-		return below, nil
 	case Empty(below):
 		return above, nil
 	case Empty(above):
