@@ -190,9 +190,9 @@ func TestAttackAnEngineThatPanics(t *testing.T) {
 	history := newHistory()
 	engine, err := local.New(local.Config{
 		Table:       fileTable(t),
-		Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(`{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}`)}},
+		Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(`{"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}`)}},
 		Observer: func(event local.Event) {
-			if event.Name == "poison" && event.Type == "PassStateEntered" {
+			if event.Name == "poison" && event.Type == "SucceedStateEntered" {
 				panic("poison")
 			}
 			history.observe(event)

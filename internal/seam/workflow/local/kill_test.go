@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 // killCase is an execution that one process begins and another process finishes.
 type killCase struct {
 	states string
-	// fails and hangs are the payloads for which the function fails or hangs in the first
-	// process.
+	// fails is the payload for which the function fails in each process; hangs is the payload for
+	// which it hangs in the first process.
 	fails, hangs string
 	// killAt is the line of output after which the first process is killed.
 	killAt string
@@ -77,13 +77,16 @@ var killCases = map[string]killCase{
 		calls:  []string{`"b"`},
 	},
 	"in a retry delay": {
-		states: `"A": {` + invoke + `"Payload.$": "$$.State.RetryCount"}, "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 3600, "MaxAttempts": 1}], "End": true}`,
-		fails:  `0`,
+		states: `"A": {` + invoke + `"Payload": "a"}, "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 3600, "MaxAttempts": 1}],
+			"Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": null, "Next": "B"}], "End": true}, "B": {` + invoke + `"Payload": "b"}, "End": true}`,
+		fails:  `"a"`,
 		killAt: "stored 2",
 		rests:  true,
-		calls:  []string{`1`},
+		calls:  []string{`"a"`, `"b"`},
 	},
 }
+
+var errFails = errors.New("it fails")
 
 // beginKillCase is the first process. It returns only when something is wrong.
 func beginKillCase(c killCase, file string) error {
@@ -97,7 +100,7 @@ func beginKillCase(c killCase, file string) error {
 		case c.hangs:
 			<-time.After(time.Hour) // not select {}: without a C runtime, the runtime would report a deadlock
 		case c.fails:
-			return nil, errors.New("not yet")
+			return nil, errFails
 		}
 		return nil, nil
 	}
@@ -206,6 +209,9 @@ func goOnAfterKill(t *testing.T, c killCase, tb table.Table, now func() time.Tim
 	var err error
 	n.engine, err = newKillEngine(c, tb, now, func(_ context.Context, payload json.RawMessage) (json.RawMessage, error) {
 		n.calls = append(n.calls, string(payload))
+		if string(payload) == c.fails {
+			return nil, errFails
+		}
 		return nil, nil
 	}, n.history.observe)
 	if err != nil {

@@ -267,9 +267,9 @@ func with(fields map[string]any, name string, value any) map[string]any {
 func TestChoicesWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	e, h := setup{table: fileTable(t), definition: `{"StartAt": "A", "States": {
-		"A": {"Type": "Choice", "Choices": [{"Variable": "$.a", "IsPresent": true, "Next": "A"}], "Default": "B"},
+		"A": {"Type": "Choice", "Choices": [{"Variable": "$.a", "StringEquals": "x", "Next": "A"}], "Default": "B"},
 		"B": {"Type": "Succeed"}}}`}.engine(t)
-	start(t, e, "e1", `{"a": 1}`)
+	start(t, e, "e1", `{"a": "x"}`)
 	h.await("e1")
 	if got := describe(t, e, "e1"); got.Status != workflow.Failed || got.Error != "States.Runtime" {
 		t.Errorf("got %s with %s, want FAILED with States.Runtime", got.Status, got.Error)
@@ -279,9 +279,9 @@ func TestChoicesWithoutAnEnd(t *testing.T) {
 // TestList shows the executions of one machine, both running and ended ones.
 func TestList(t *testing.T) {
 	t.Parallel()
-	e, h := setup{table: fileTable(t), definition: `{"StartAt": "A", "States": {"A": {"Type": "Wait", "SecondsPath": "$", "End": true}}}`}.engine(t)
-	start(t, e, "e2", `3600`)
-	start(t, e, "e1", `0`)
+	e, h := setup{table: fileTable(t), definition: `{"StartAt": "A", "States": {"A": {"Type": "Wait", "TimestampPath": "$", "End": true}}}`}.engine(t)
+	start(t, e, "e2", `"9999-01-01T00:00:00Z"`)
+	start(t, e, "e1", `"2000-01-01T00:00:00Z"`)
 	h.await("e1")
 	got, err := e.List(t.Context(), "m")
 	if err != nil {

@@ -2,7 +2,6 @@ package local_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -18,48 +17,49 @@ import (
 // minutes later: an execution that takes an hour must still take exactly an hour.
 func TestResumeKeepsTime(t *testing.T) {
 	t.Parallel()
-	task := `"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "work", "Payload": {"n.$": "$$.State.RetryCount"}}`
+	task := `"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "work", "Payload.$": "$"}`
+	input := map[string]any{"a": "x"}
 	for name, c := range map[string]struct {
 		definition    string
 		before, after []behaviour
 		want          outcome
 	}{
 		"wait": {
-			definition: `{"StartAt": "P", "States": {"P": {"Type": "Pass", "Next": "A"}, "A": {"Type": "Wait", "Seconds": 3600, "End": true}}}`,
-			want:       outcome{Status: workflow.Succeeded, Output: map[string]any{}},
+			definition: `{"StartAt": "P", "States": {"P": {"Type": "Choice", "Choices": [{"Variable": "$.a", "StringEquals": "x", "Next": "A"}], "Default": "P"}, "A": {"Type": "Wait", "Seconds": 3600, "End": true}}}`,
+			want:       outcome{Status: workflow.Succeeded, Output: input},
 		},
 		"wait after a wait": {
 			definition: `{"StartAt": "P", "States": {"P": {"Type": "Wait", "Seconds": 1200, "Next": "A"}, "A": {"Type": "Wait", "Seconds": 2400, "End": true}}}`,
-			want:       outcome{Status: workflow.Succeeded, Output: map[string]any{}},
+			want:       outcome{Status: workflow.Succeeded, Output: input},
 		},
 		"wait after a task": {
 			definition: `{"StartAt": "A", "States": {"A": {` + task + `, "ResultPath": null, "Next": "B"}, "B": {"Type": "Wait", "Seconds": 3600, "End": true}}}`,
 			before:     []behaviour{{Return: []byte(`1`)}},
-			want:       outcome{Status: workflow.Succeeded, Output: map[string]any{}, Calls: calls(0)},
+			want:       outcome{Status: workflow.Succeeded, Output: input, Calls: []any{input}},
 		},
 		"retry delay": {
 			definition: `{"StartAt": "A", "States": {"A": {` + task + `, "Retry": [{"ErrorEquals": ["E"], "MaxAttempts": 1, "IntervalSeconds": 3600}], "ResultPath": null, "End": true}}}`,
 			before:     []behaviour{{Error: &workflow.TaskError{Name: "E"}}},
 			after:      []behaviour{{Return: []byte(`1`)}},
-			want:       outcome{Status: workflow.Succeeded, Output: map[string]any{}, Calls: calls(0, 1)},
+			want:       outcome{Status: workflow.Succeeded, Output: input, Calls: []any{input, input}},
 		},
 		"retry count": {
 			definition: `{"StartAt": "A", "States": {"A": {` + task + `, "Retry": [{"ErrorEquals": ["E"], "MaxAttempts": 1, "IntervalSeconds": 3600}], "End": true}}}`,
 			before:     []behaviour{{Error: &workflow.TaskError{Name: "E"}}},
 			after:      []behaviour{{Error: &workflow.TaskError{Name: "E"}}},
-			want:       outcome{Status: workflow.Failed, Error: "E", Cause: `{"errorMessage":"","errorType":"E"}`, Calls: calls(0, 1)},
+			want:       outcome{Status: workflow.Failed, Error: "E", Cause: `{"errorMessage":"","errorType":"E"}`, Calls: []any{input, input}},
 		},
 		"attempt's timeout": {
 			definition: `{"StartAt": "A", "States": {"A": {` + task + `, "TimeoutSeconds": 3600, "End": true}}}`,
 			before:     []behaviour{{Hang: true}},
 			after:      []behaviour{{Hang: true}},
-			want:       outcome{Status: workflow.Failed, Error: "States.Timeout", Calls: calls(0, 0)},
+			want:       outcome{Status: workflow.Failed, Error: "States.Timeout", Calls: []any{input, input}},
 		},
 		"machine's timeout": {
 			definition: `{"StartAt": "A", "TimeoutSeconds": 3600, "States": {"A": {` + task + `, "End": true}}}`,
 			before:     []behaviour{{Hang: true}},
 			after:      []behaviour{{Hang: true}},
-			want:       outcome{Status: workflow.TimedOut, Error: "States.Timeout", Cause: "The execution took longer than the machine's TimeoutSeconds.", Calls: calls(0, 0)},
+			want:       outcome{Status: workflow.TimedOut, Error: "States.Timeout", Cause: "The execution took longer than the machine's TimeoutSeconds.", Calls: []any{input, input}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestResumeKeepsTime(t *testing.T) {
 				function := &script{t: t, behaviours: append(c.before, c.after...), over: make(chan struct{})}
 				s := setup{table: tb, definition: c.definition, functions: works(function.call)}
 				first, _ := s.engine(t)
-				start(t, first, "e1", `{}`)
+				start(t, first, "e1", `{"a": "x"}`)
 				<-time.After(30 * time.Minute)
 				cutOff(first)
 				<-time.After(10 * time.Minute)
@@ -86,15 +86,6 @@ func TestResumeKeepsTime(t *testing.T) {
 			})
 		})
 	}
-}
-
-// calls are payloads that hold the retry count.
-func calls(counts ...int) []any {
-	var payloads []any
-	for _, n := range counts {
-		payloads = append(payloads, map[string]any{"n": json.Number(fmt.Sprint(n))})
-	}
-	return payloads
 }
 
 // TestResumeAfterADeadline checks that a step that became due while no process ran happens at

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -31,13 +33,14 @@ const (
 // deadlyCode is the exit code of a server that a Task has ended.
 const deadlyCode = 3
 
-// newDeadlyEngine makes an engine whose machine does work, and catches its failure.
+// newDeadlyEngine makes an engine whose machine does work, and catches its failure. The input of an
+// execution is its name, which tells the function whose work it does.
 func newDeadlyEngine(tb table.Table, function workflow.TaskFunc, observe func(local.Event), counted ...workflow.Machine) (*local.Engine, error) {
 	const states = `"Work": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "ResultPath": null,
-		"Parameters": {"FunctionName": "work", "Payload.$": "$$.Execution.Name"},
+		"Parameters": {"FunctionName": "work", "Payload.$": "$"},
 		"Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 5}],
-		"Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "GiveUp"}], "End": true},
-		"GiveUp": {"Type": "Pass", "InputPath": "$.error.Error", "End": true}`
+		"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "GiveUp"}], "End": true},
+		"GiveUp": {"Type": "Succeed"}`
 	return local.New(local.Config{
 		Table: tb, Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(`{"StartAt": "Work", "States": {` + states + `}}`)}},
 		Functions: works(function), Observer: observe, Log: slog.New(slog.DiscardHandler), CountAttempts: counted,
@@ -90,7 +93,7 @@ func deadlyServer() error {
 		return err
 	}
 	for _, name := range starts {
-		if err := engine.Start(context.Background(), "m", name, []byte(`{}`)); err != nil {
+		if err := engine.Start(context.Background(), "m", name, strconv.AppendQuote(nil, name)); err != nil {
 			return err
 		}
 	}
@@ -148,11 +151,11 @@ func (s *survivor) wantEnds(t *testing.T, poison string, others ...string) {
 	for _, name := range append(others, poison) {
 		s.await(name)
 	}
-	if got := string(describe(t, s.Engine, poison).Output); got != `"`+local.ServerDiedError+`"` || slices.Contains(s.called, `"`+poison+`"`) {
+	if got := string(describe(t, s.Engine, poison).Output); !strings.Contains(got, `"Error":"`+local.ServerDiedError+`"`) || slices.Contains(s.called, `"`+poison+`"`) {
 		t.Errorf("%s ended with %s after the calls %v; want %s without a call", poison, got, s.called, local.ServerDiedError)
 	}
 	for _, name := range others {
-		if got := describe(t, s.Engine, name); string(got.Output) != `{}` {
+		if got := describe(t, s.Engine, name); string(got.Output) != strconv.Quote(name) {
 			t.Errorf("%s ended with %s %s; want it done", name, got.Status, got.Output)
 		}
 	}
@@ -166,7 +169,7 @@ func TestAttackATaskThatEndsTheServer(t *testing.T) {
 	dieWith(t, file, "alone", "b-poison")
 	dieWith(t, file, "alone")
 	s := survive(t, file)
-	start(t, s.Engine, "other", `{}`)
+	start(t, s.Engine, "other", `"other"`)
 	s.wantEnds(t, "b-poison", "other")
 }
 
@@ -180,7 +183,7 @@ func TestAttackATaskThatEndsTheServerBesideOthers(t *testing.T) {
 	dieWith(t, file, "in turn")
 	s := survive(t, file)
 	s.wantEnds(t, "b-poison", "c")
-	if got := describe(t, s.Engine, "a"); string(got.Output) != `{}` {
+	if got := describe(t, s.Engine, "a"); string(got.Output) != `"a"` {
 		t.Errorf("a, which was tried before, ended with %s %s; want it done", got.Status, got.Output)
 	}
 }
@@ -208,7 +211,7 @@ func TestServersThatEndAsTheyShouldDoNotCount(t *testing.T) {
 	dieWith(t, file, "alone")
 	s := survive(t, file)
 	s.await("b-poison")
-	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `{}` {
+	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `"b-poison"` {
 		t.Errorf("it ended with %s %s; want it tried once more, and done", got.Status, got.Output)
 	}
 }
@@ -223,7 +226,7 @@ func TestMachinesThatCountTheirAttemptsAreResumed(t *testing.T) {
 	}
 	s := survive(t, file, "m")
 	s.await("b-poison")
-	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `{}` {
+	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `"b-poison"` {
 		t.Errorf("it ended with %s %s; want it done", got.Status, got.Output)
 	}
 }

@@ -121,7 +121,7 @@ var describeCases = []testCase{
 			f.Errorf("got cause %q and stop at %v", e.Cause, e.Stopped)
 		}
 	}},
-	{"one that data do not fit failed", `{"StartAt": "A", "States": {"A": {"Type": "Pass", "InputPath": "$.missing", "End": true}}}`, func(f *fixture) {
+	{"one that data do not fit failed", `{"StartAt": "A", "States": {"A": {"Type": "Wait", "TimestampPath": "$.missing", "End": true}}}`, func(f *fixture) {
 		f.start("e1", `{}`)
 		f.want(f.ended("e1"), workflow.Failed, "", "States.Runtime")
 	}},

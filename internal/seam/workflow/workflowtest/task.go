@@ -9,11 +9,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// How a Task of the cases below ends, and the next state when its error was caught.
+// How a Task of the cases below ends, and the next Task when its error was caught.
 const (
 	plain  = `, "ResultSelector": {"got.$": "$.Payload"}, "End": true}}}`
 	caught = `, "ResultSelector": {"got.$": "$.Payload"}, "End": true},
-	"Caught": {"Type": "Pass", "Result": "caught", "ResultPath": "$.by", "End": true}}}`
+	"Caught": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "work", "Payload": {"by": "Caught"}},
+		"ResultSelector": {"by.$": "$.Payload.by"}, "ResultPath": "$.next", "End": true}}}`
 )
 
 var taskCases = []testCase{
@@ -57,10 +58,10 @@ var taskCases = []testCase{
 		e := f.ended("e1")
 		var output struct {
 			A     int
-			By    string
+			Next  struct{ By string }
 			Error struct{ Error, Cause string }
 		}
-		if err := json.Unmarshal(e.Output, &output); err != nil || output.A != 1 || output.By != "caught" || output.Error.Error != "Broken" || !strings.Contains(output.Error.Cause, "because") {
+		if err := json.Unmarshal(e.Output, &output); err != nil || output.A != 1 || output.Next.By != "Caught" || output.Error.Error != "Broken" || !strings.Contains(output.Error.Cause, "because") {
 			f.Errorf("got %s with output %s and %v", e.Status, e.Output, err)
 		}
 	}},
@@ -69,14 +70,14 @@ var taskCases = []testCase{
 		"Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": null, "Next": "Caught"}]` + caught, func(f *fixture) {
 		f.answer(fails("Broken"), fails("Worse"))
 		f.start("e1", `{"a":1}`)
-		f.want(f.ended("e1"), workflow.Succeeded, `{"a":1,"by":"caught"}`, "")
-		f.wantCalls(2)
+		f.want(f.ended("e1"), workflow.Succeeded, `{"a":1,"next":{"by":"Caught"}}`, "")
+		f.wantCalls(3)
 	}},
 	{"a Task that takes too long is caught", `{"StartAt": "A", "States": {"A": {` + call + `, "TimeoutSeconds": 1,
 		"Catch": [{"ErrorEquals": ["States.Timeout"], "ResultPath": null, "Next": "Caught"}]` + caught, func(f *fixture) {
 		f.answer(hangs)
 		f.start("e1", `{}`)
-		f.want(f.ended("e1"), workflow.Succeeded, `{"by":"caught"}`, "")
+		f.want(f.ended("e1"), workflow.Succeeded, `{"next":{"by":"Caught"}}`, "")
 	}},
 	{"a Choice leads back until it is done", `{"StartAt": "A", "States": {
 		"A": {` + call + `, "ResultSelector": {"next.$": "$.Payload"}, "Next": "B"},

@@ -62,7 +62,7 @@ const (
 	call   = `"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "work", "Payload.$": "$"}`
 	calls  = `{"StartAt": "A", "States": {"A": {` + call + `, "ResultSelector": {"got.$": "$.Payload"}, "End": true}}}`
 	waits  = `{"StartAt": "A", "States": {"A": {"Type": "Wait", "Seconds": 3600, "End": true}}}`
-	passes = `{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}`
+	passes = `{"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}`
 )
 
 // patience is how long a case waits for a result that must come.

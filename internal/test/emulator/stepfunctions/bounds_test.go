@@ -18,7 +18,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		for range 2 { // a second start takes no second place in the history
 			h.record(local.Event{Machine: "m", Name: fmt.Sprint("e", i), Type: local.ExecutionStarted})
 		}
-		h.record(local.Event{Machine: "m", Name: fmt.Sprint("e", i), Type: "PassStateEntered"})
+		h.record(local.Event{Machine: "m", Name: fmt.Sprint("e", i), Type: "WaitStateEntered"})
 	}
 	if len(h.logs) != maxHistories || len(h.order) != maxHistories {
 		t.Errorf("got %d executions in an order of %d, want %d", len(h.logs), len(h.order), maxHistories)
@@ -33,7 +33,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("a new execution of the name has %d events, want 1", len(got))
 	}
 	for range maxEvents + 5 {
-		h.record(local.Event{Machine: "m", Name: "e9", Type: "PassStateEntered"})
+		h.record(local.Event{Machine: "m", Name: "e9", Type: "WaitStateEntered"})
 	}
 	got := h.of(workflow.Execution{Machine: "m", Name: "e9", Status: workflow.Running})
 	if len(got) != maxEvents+1 || got[0].id != 1 || got[1].id != 8 || got[maxEvents].id != maxEvents+7 {

@@ -116,14 +116,18 @@ func TestHistoryOfEachEnd(t *testing.T) {
 		stop   bool
 		want   []string
 	}{
-		"succeeded": {`{"StartAt": "A", "States": {"A": {"Type": "Pass", "Result": 2, "End": true}}}`, false,
-			[]string{`1<0 ExecutionStarted 1`, `2<0 PassStateEntered A 1`, `3<2 PassStateExited A 2`, `4<3 ExecutionSucceeded 2`}},
+		"succeeded": {calls, false, []string{
+			`1<0 ExecutionStarted 1`, `2<0 TaskStateEntered A 1`, `3<2 TaskScheduled lambda:invoke eu-central-1 {"FunctionName":"work","Payload":1}`,
+			`4<3 TaskStarted lambda:invoke`, `5<4 TaskSucceeded {"ExecutedVersion":"$LATEST","Payload":2,"StatusCode":200}`,
+			`6<5 TaskStateExited A {"got":2}`, `7<6 ExecutionSucceeded {"got":2}`,
+		}},
 		"aborted":   {waits, true, []string{`1<0 ExecutionStarted 1`, `2<0 WaitStateEntered A 1`, `3<2 ExecutionAborted enough`}},
 		"timed out": {`{"StartAt": "A", "TimeoutSeconds": 1, "States": {"A": {"Type": "Wait", "Seconds": 9, "End": true}}}`, false, []string{`1<0 ExecutionStarted 1`, `2<0 WaitStateEntered A 1`, `3<2 ExecutionTimedOut timed out`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := serve(t, nil, c.states, nil)
+			two := func(context.Context, json.RawMessage) (json.RawMessage, error) { return []byte(`2`), nil }
+			b := serve(t, nil, c.states, two)
 			arn := b.mustStart("e1", `1`).ExecutionArn
 			for c.stop && len(b.history("e1", sfn.GetExecutionHistoryInput{})) < 2 {
 			}
