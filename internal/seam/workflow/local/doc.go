@@ -3,7 +3,7 @@
 // functions of this process.
 //
 // New reads and checks every definition and refuses, by machine, state and field, everything
-// that it does not implement (package asl has the list). Each running execution is one
+// that it does not interpret (package asl says what it interprets). Each running execution is one
 // goroutine (execution.go) that goes from state to state and calls functions (invoke.go). Its
 // position is kept in a table.Table (record.go). Resume continues the executions that another
 // process left behind.
@@ -15,7 +15,7 @@
 //
 // Writes: an execution is stored when it starts and when it ends. In between, it is stored
 // only before it acts again (calls a function, waits, delays a retry) after something that
-// must not be repeated. Pass and Choice take no time and write nothing. So a machine of one
+// must not be repeated. Choice and Succeed take no time and write nothing. So a machine of one
 // Task costs two transactions.
 //
 // Every write after the first has the condition that the stored version is the version that

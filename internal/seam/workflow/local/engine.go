@@ -112,7 +112,7 @@ func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
 	var taken *table.ConditionFailed
 	switch {
 	case err == nil:
-		x.tellOf(Event{Type: ExecutionStarted}, x.input)
+		x.tellOf(Event{Type: ExecutionStarted}, x.data)
 		e.launch(c, x)
 	case !errors.As(err, &taken):
 		e.release(c, err)

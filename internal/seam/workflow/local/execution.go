@@ -31,7 +31,6 @@ type execution struct {
 	// record holds the fields that do not change. While the execution runs, at and data
 	// replace the other fields.
 	record record
-	input  any
 	at     position
 	data   any
 	// version is the stored version.
@@ -56,7 +55,6 @@ func (e *Engine) newExecution(machine workflow.Machine, name string, text json.R
 		engine:  e,
 		machine: e.machines[machine],
 		record:  record{Machine: machine, Name: name, Input: bytes.Clone(text), Started: now, position: at},
-		input:   input,
 		at:      at,
 		data:    input,
 		version: 1,
@@ -72,16 +70,14 @@ func (e *Engine) restore(item *table.Item) (*execution, error) {
 	}
 	x := &execution{engine: e, machine: e.machines[r.Machine], record: *r, at: r.position, version: item.Int(attrVersion)}
 	if x.machine == nil {
-		x.machine = &asl.Machine{Name: string(r.Machine)}
+		x.machine = &asl.Machine{}
 	}
-	if x.input, err = asl.Decode(r.Input); err != nil {
+	data := r.Data
+	if data == nil {
+		data = r.Input
+	}
+	if x.data, err = asl.Decode(data); err != nil {
 		return nil, fmt.Errorf("execution %v: %w", item.Key, err)
-	}
-	x.data = x.input
-	if r.Data != nil {
-		if x.data, err = asl.Decode(r.Data); err != nil {
-			return nil, fmt.Errorf("execution %v: %w", item.Key, err)
-		}
 	}
 	return x, nil
 }
@@ -149,34 +145,15 @@ func (x *execution) step(ctx context.Context, state *asl.State) (done bool, err 
 		return x.wait(ctx, state)
 	case asl.Fail:
 		return false, state.Failure
-	case asl.Pass:
-		output, err := state.PassOutput(x.data, x.context(state))
-		if err != nil {
-			return false, err
-		}
-		return x.move(state, state.Next, output, x.at.Entered), nil
 	case asl.Choice:
-		return x.choose(state)
-	default: // Succeed
-		output, err := state.Output(x.data, x.context(state))
+		next, err := state.Choose(x.data)
 		if err != nil {
 			return false, err
 		}
-		return x.move(state, "", output, x.at.Entered), nil
+		return x.move(state, next, x.data, x.at.Entered), nil
+	default: // Succeed
+		return x.move(state, "", x.data, x.at.Entered), nil
 	}
-}
-
-func (x *execution) choose(state *asl.State) (done bool, err error) {
-	c := x.context(state)
-	next, err := state.Choose(x.data, c)
-	if err != nil {
-		return false, err
-	}
-	output, err := state.Output(x.data, c)
-	if err != nil {
-		return false, err
-	}
-	return x.move(state, next, output, x.at.Entered), nil
 }
 
 // move leaves a state for the next state. next is "" at the end.
@@ -190,12 +167,7 @@ func (x *execution) move(from *asl.State, next string, output any, now time.Time
 func (x *execution) wait(ctx context.Context, state *asl.State) (done bool, err error) {
 	x.idle = 0
 	x.noteProgress()
-	c := x.context(state)
-	deadline, err := state.Deadline(x.at.Entered, x.data, c)
-	if err != nil {
-		return false, err
-	}
-	output, err := state.Output(x.data, c)
+	deadline, err := state.Deadline(x.at.Entered, x.data)
 	if err != nil {
 		return false, err
 	}
@@ -208,7 +180,7 @@ func (x *execution) wait(ctx context.Context, state *asl.State) (done bool, err 
 		return false, err
 	}
 	x.unsaved = true
-	return x.move(state, state.Next, output, x.engine.now()), nil
+	return x.move(state, state.Next, x.data, x.engine.now()), nil
 }
 
 // sleepUntil waits for a time, or returns the reason why the execution must stop here. Every
@@ -233,28 +205,6 @@ func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// context is the context object that the state sees.
-func (x *execution) context(state *asl.State) *asl.Context {
-	return &asl.Context{
-		Machine:       x.machine.Name,
-		ExecutionID:   "arn:aws:states:local:000000000000:execution:" + x.machine.Name + ":" + x.record.Name,
-		ExecutionName: x.record.Name,
-		Input:         x.input,
-		Started:       x.record.Started,
-		State:         state.Name,
-		Entered:       x.at.Entered,
-		RetryCount:    x.retryCount(),
-	}
-}
-
-func (x *execution) retryCount() int {
-	sum := 0
-	for _, n := range x.at.Retries {
-		sum += n
-	}
-	return sum
 }
 
 func (x *execution) tell(event Event) {

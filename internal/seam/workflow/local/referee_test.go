@@ -30,10 +30,11 @@ import (
 // deviations are the cases in which the two interpreters differ, in the named parts, each with
 // the reason why this interpreter's behaviour is kept.
 var deviations = map[string]struct{ parts, why string }{
-	"data/numbers stay as they are written":                       {"output events", "Python writes 1.10 as 1.1"},
-	"data/parameters read the context object":                     {"calls events", "ARNs and times are their own"},
-	"data/paths with brackets and indexes":                        {"status output error events", "moto's paths know no ['é']"},
-	"data/result path behind the end of an array":                 {"status output error events", "moto appends; the language wants States.ResultPathMatchFailure"},
+	"data/numbers stay as they are written":                       {"output calls events", "Python writes 1.10 as 1.1"},
+	"data/payload selects nothing":                                {"events", notCalled},
+	"data/payload selects from a value that has no members":       {"events", notCalled},
+	"data/result path through an array":                           {"error events", resultPath},
+	"data/result path into an input that is not an object":        {"error events", resultPath},
 	"data/result path through a value that has no members":        {"error events", resultPath},
 	"catch/the result path does not fit":                          {"error events", resultPath},
 	"catch/a result that does not fit is caught":                  {"output events", resultPath},
@@ -47,13 +48,14 @@ var deviations = map[string]struct{ parts, why string }{
 	"task/timeout of the machine":                                 {"error events", timedOut},
 	"task/timeout of the machine in a wait":                       {"error events", timedOut},
 	"task/timeout of the machine in a retry delay":                {"error events", timedOut},
-	"wait/timestamp":                                              {"status output error events", "moto takes timestamps in UTC alone"},
+	"wait/timestamp path selects a time of another zone":          {"status output error events", "moto takes timestamps in UTC alone"},
 }
 
 // Reasons for several deviations.
 const (
 	resultPath = "moto fails with its own Python error as States.Runtime; the language names it States.ResultPathMatchFailure"
 	notCaught  = "moto lets States.ALL catch States.Runtime; the service documents that it does not"
+	notCalled  = "moto reports a failed Task, which was never scheduled"
 	endWins    = "moto's End wins over the Next of a Catch"
 	timedOut   = "moto gives no error; the language names it States.Timeout"
 )

@@ -38,8 +38,7 @@ func (x *execution) task(ctx context.Context, state *asl.State) (done bool, err 
 // attempt calls the Task's function and computes the state's output. The error is an
 // *asl.Error, or the cause with which ctx ended.
 func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) {
-	c := x.context(state)
-	arguments, err := state.Payload(x.data, c)
+	arguments, err := state.Task.Payload(x.data)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +58,7 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	}
 	answer := asl.LambdaResult(result)
 	x.tellOf(Event{Type: TaskSucceeded, State: state.Name}, answer)
-	return state.TaskOutput(x.data, answer, c)
+	return state.Task.Output(x.data, answer)
 }
 
 // call invokes the function within the time that is left of the attempt, which began when the
@@ -129,12 +128,9 @@ func (x *execution) afterFailure(state *asl.State, failure *asl.Error) error {
 // catch goes to the state that a Catch names for a failure, or returns the failure when no
 // Catch covers it.
 func (x *execution) catch(state *asl.State, failure *asl.Error) error {
-	next, output, caught, err := state.Catch(x.data, failure)
+	next, output, err := state.Task.Catch(x.data, failure)
 	if err != nil {
 		return err
-	}
-	if !caught {
-		return failure
 	}
 	x.unsaved = true
 	x.move(state, next, output, x.engine.now())
@@ -143,8 +139,8 @@ func (x *execution) catch(state *asl.State, failure *asl.Error) error {
 
 // retry schedules another attempt if the retrier that covers the failure has an attempt left.
 func (x *execution) retry(state *asl.State, failure *asl.Error) bool {
-	i, ok := state.Task.Retrier(failure.Name)
-	if !ok {
+	i := state.Task.Retrier(failure.Name)
+	if i < 0 {
 		return false
 	}
 	retrier := &state.Task.Retriers[i]

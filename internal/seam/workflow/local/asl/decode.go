@@ -22,7 +22,7 @@ func Decode(text []byte) (any, error) {
 	return value, nil
 }
 
-// Encode writes a value that Decode, a Template or a State made.
+// Encode writes a value that Decode or a State made.
 func Encode(value any) (json.RawMessage, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -74,5 +74,3 @@ func members(text json.RawMessage) ([]member, error) {
 	}
 	return list, wantEnd(decoder)
 }
-
-func isNull(text json.RawMessage) bool { return string(bytes.TrimSpace(text)) == "null" }

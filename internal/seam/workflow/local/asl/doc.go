@@ -2,22 +2,24 @@
 // states do with data. It calls no functions and keeps no time: package workflow/local does
 // this, with the results of this package.
 //
-// Parse checks a definition once and compiles its paths, templates and rules. It reports every
-// construct that it does not implement by machine, state and field, so that no part of a
-// definition is ever ignored. Implemented, all with JSONPath:
+// It interprets the part of the language that the machines of infra/statemachines use, all with
+// JSONPath, and nothing else: Step Functions executes the same files, so each further construct
+// would have to behave here exactly as it does there, and no machine would notice if it did not.
 //
-//	machine   Comment, Version 1.0, QueryLanguage JSONPath, StartAt, States, TimeoutSeconds
-//	Task      lambda:invoke (FunctionName, Payload), InputPath, Parameters, ResultSelector,
-//	          ResultPath, OutputPath,
-//	          TimeoutSeconds, Retry, Catch
-//	Choice    InputPath, OutputPath, Choices, Default; And, Or, Not and every comparison of the
-//	          language
-//	Wait      InputPath, OutputPath, and Seconds, SecondsPath, Timestamp or TimestampPath
-//	Pass      InputPath, Parameters, Result, ResultPath, OutputPath
-//	Succeed   InputPath, OutputPath
+//	machine   Comment, StartAt, States, TimeoutSeconds
+//	Task      Resource lambda:invoke with Parameters FunctionName and Payload, ResultSelector,
+//	          ResultPath, TimeoutSeconds, Retry, Catch
+//	Choice    Choices, each with Variable and StringEquals, and Default
+//	Wait      Seconds or TimestampPath
+//	Succeed
 //	Fail      Error, Cause
 //
-// Not implemented: Parallel and Map, JSONata, variables, intrinsic functions, heartbeats,
-// paths that may select several values. A path is a Reference Path, $.name['name'][0], or a
-// path into the context object, for example $$.Execution.Name.
+// A path is $ or $.name.name. A payload template is made of objects, single values and members
+// "name.$" with a path.
+//
+// Parse checks a definition once and compiles its paths, templates and rules. It refuses
+// everything else by machine, state and field, and says what is supported there, so that no part
+// of a definition is ever ignored: other states (Pass, Parallel, Map), other fields (InputPath,
+// OutputPath, SecondsPath), other comparisons, the context object, indexes, intrinsic functions,
+// arrays in templates, JSONata.
 package asl

@@ -3,6 +3,7 @@ package asl
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -10,7 +11,6 @@ import (
 
 // Machine is a checked state machine. It does not change after Parse and may be used concurrently.
 type Machine struct {
-	Name    string
 	StartAt string
 	// Timeout is how long an execution may take. Zero is no limit.
 	Timeout time.Duration
@@ -37,20 +37,17 @@ func Parse(name string, definition []byte, links Links) (*Machine, error) {
 }
 
 func parseMachine(s scope, definition []byte, links Links) *Machine {
-	m := &Machine{Name: s.machine, States: map[string]*State{}}
+	m := &Machine{States: map[string]*State{}}
 	f, ok := objectAt(s, definition)
 	if !ok {
 		return m
 	}
 	f.text("Comment")
-	f.constant("Version", "1.0")
-	f.constant("QueryLanguage", "JSONPath")
 	m.Timeout = f.seconds("TimeoutSeconds")
-	m.StartAt = f.requiredText("StartAt")
+	f.require("StartAt", "States")
+	m.StartAt = f.text("StartAt")
 	if states, ok := f.take("States"); ok {
 		m.parseStates(s, states, links)
-	} else {
-		s.in("States").refuse("missing")
 	}
 	f.done()
 	m.checkTargets(s)
@@ -83,7 +80,7 @@ func (m *Machine) checkTargets(s scope) {
 	for _, name := range m.names() {
 		for _, target := range m.States[name].targets {
 			if _, ok := m.States[target.state]; !ok {
-				s.of(name).in(target.field).refuse("there is no state %q", target.state)
+				target.at.refuse("there is no state %q", target.state)
 			}
 		}
 	}
@@ -114,24 +111,7 @@ func (m *Machine) checkReached(s scope) {
 
 // names returns the states' names in a fixed order, so that problems are reported in a fixed
 // order.
-func (m *Machine) names() []string {
-	var names []string
-	for name := range m.States {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// constant takes a field for which only one value is implemented.
-func (f *fields) constant(name, value string) {
-	if _, ok := f.values[name]; !ok {
-		return
-	}
-	if got := f.text(name); got != value {
-		f.scope.in(name).refuse("only %q is implemented, not %q", value, got)
-	}
-}
+func (m *Machine) names() []string { return slices.Sorted(maps.Keys(m.States)) }
 
 // seconds takes a positive number of seconds. It returns zero for an absent field.
 func (f *fields) seconds(name string) time.Duration {

@@ -19,8 +19,8 @@ var links = asl.Links{
 	Function:      func(name string) bool { return name == "work" },
 }
 
-// TestParseRefuses checks that each wrong or unimplemented construct is reported at its place,
-// and no other construct is.
+// TestParseRefuses checks that each wrong or unsupported construct is reported at its place, with
+// the supported ones, and no other construct is.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	var cases []struct {
@@ -53,7 +53,7 @@ func TestParseRefusesText(t *testing.T) {
 		"cut off":          {`{"StartAt":"A"`, "machine m: decode JSON: EOF"},
 		"text after it":    {`{"StartAt":"A"} {}`, "machine m: decode JSON: there is text after the value"},
 		"field twice":      {`{"StartAt":"A","StartAt":"B"}`, `machine m: "StartAt" stands twice`},
-		"other case":       {`{"StartAt":"A","states":{},"States":{"A":{"Type":"Succeed"}}}`, "machine m, field states: unknown here, or not implemented"},
+		"other case":       {`{"StartAt":"A","states":{},"States":{"A":{"Type":"Succeed"}}}`, "machine m, field states: not supported; supported are Comment, StartAt, States, TimeoutSeconds"},
 		"state twice":      {`{"StartAt":"A","States":{"A":{"Type":"Succeed"},"A":{"Type":"Fail"}}}`, `machine m, field States: "A" stands twice`},
 		"broken state":     {`{"StartAt":"A","States":{"A":{]}}`, "machine m: decode JSON: invalid character ']' looking for beginning of object key string"},
 		"state not object": {`{"StartAt":"A","States":{"A":1}}`, "machine m, state A: a JSON object is required"},
@@ -68,8 +68,7 @@ func TestParseRefusesText(t *testing.T) {
 	}
 }
 
-// TestChoose decides every operator on inputs for which it holds, does not hold, and cannot be
-// decided.
+// TestChoose decides rules on inputs for which they hold, do not hold, and cannot be decided.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	var cases []struct {
@@ -128,7 +127,7 @@ func choose(t *testing.T, state *asl.State, input any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := state.Choose(data, &asl.Context{ExecutionName: "e1"})
+	next, err := state.Choose(data)
 	if failure, ok := err.(*asl.Error); ok {
 		return failure.Name
 	}

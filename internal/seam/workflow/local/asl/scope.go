@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -59,11 +60,7 @@ func (s scope) substitute(text json.RawMessage) json.RawMessage {
 			s.refuse("the substitution ${%s} is not supplied", name)
 			return match
 		}
-		quoted, err := json.Marshal(value)
-		if err != nil {
-			s.refuse("the substitution ${%s} is not text: %v", name, err)
-			return match
-		}
+		quoted, _ := json.Marshal(value) // text can always be encoded
 		return quoted[1 : len(quoted)-1]
 	})
 }
@@ -74,6 +71,8 @@ type fields struct {
 	scope  scope
 	list   []member
 	values map[string]json.RawMessage
+	// supported are the names that were read, whether or not the object has such a field.
+	supported []string
 	// substitutes is set for the fields of a state: ${Name} is replaced in their texts.
 	substitutes bool
 }
@@ -94,6 +93,7 @@ func objectAt(s scope, text json.RawMessage) (*fields, bool) {
 
 // take returns a field's text, only once.
 func (f *fields) take(name string) (json.RawMessage, bool) {
+	f.supported = append(f.supported, name)
 	text, ok := f.values[name]
 	delete(f.values, name)
 	if !ok {
@@ -105,37 +105,33 @@ func (f *fields) take(name string) (json.RawMessage, bool) {
 	return text, true
 }
 
-// done reports the fields that were not read.
+// done reports the fields that were not read, and names the fields that are supported.
 func (f *fields) done() {
+	slices.Sort(f.supported)
 	for _, m := range f.list {
 		if _, left := f.values[m.name]; left {
-			f.scope.in(m.name).refuse("unknown here, or not implemented")
+			f.scope.in(m.name).refuse("not supported; supported are %s", strings.Join(f.supported, ", "))
 		}
 	}
 }
 
-// text takes a string. It returns "" for an absent field.
+// require reports the fields of these names that are missing.
+func (f *fields) require(names ...string) {
+	for _, name := range names {
+		if _, ok := f.values[name]; !ok {
+			f.scope.in(name).refuse("missing")
+		}
+	}
+}
+
+// text takes a string that is not empty. It returns "" for an absent field.
 func (f *fields) text(name string) string {
 	raw, ok := f.take(name)
 	if !ok {
 		return ""
 	}
-	var value *string
-	if err := json.Unmarshal(raw, &value); err != nil || value == nil {
-		f.scope.in(name).refuse("a string is required")
-		return ""
-	}
-	return *value
-}
-
-// requiredText takes a string that must be present and not empty.
-func (f *fields) requiredText(name string) string {
-	if _, ok := f.values[name]; !ok {
-		f.scope.in(name).refuse("missing")
-		return ""
-	}
-	value := f.text(name)
-	if value == "" {
+	var value string
+	if err := json.Unmarshal(raw, &value); err != nil || value == "" {
 		f.scope.in(name).refuse("a non-empty string is required")
 	}
 	return value
@@ -156,20 +152,22 @@ func (f *fields) integer(name string, least, most, absent int64) int64 {
 	return *value
 }
 
-// array takes a non-empty array. It returns nil for an absent field.
-func (f *fields) array(name string) []json.RawMessage {
+// objects takes a non-empty array of objects. It returns nil for an absent field.
+func (f *fields) objects(name string) []*fields {
 	raw, ok := f.take(name)
 	if !ok {
 		return nil
 	}
-	return arrayAt(f.scope.in(name), raw)
-}
-
-func arrayAt(s scope, raw json.RawMessage) []json.RawMessage {
+	at := f.scope.in(name)
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) == 0 {
-		s.refuse("a non-empty array is required")
-		return nil
+		at.refuse("a non-empty array is required")
 	}
-	return list
+	var objects []*fields
+	for i, text := range list {
+		if object, ok := objectAt(at.at(i), text); ok {
+			objects = append(objects, object)
+		}
+	}
+	return objects
 }

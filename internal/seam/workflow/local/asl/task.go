@@ -21,6 +21,11 @@ type TaskDetail struct {
 	// Retriers and Catchers are searched in their order. The first that matches decides.
 	Retriers []Retrier
 	Catchers []Catcher
+
+	payload template
+	// results is nil when the result is kept as it is.
+	results    objectTemplate
+	resultPath path
 }
 
 // Retrier says how often and when a failed Task is tried again.
@@ -36,55 +41,58 @@ type Retrier struct {
 // Catcher says where an execution continues after its Task failed for good.
 type Catcher struct {
 	errorEquals []string
-	resultPath  resultPath
+	resultPath  path
 	Next        string
 }
 
 func (s *State) parseTask(f *fields, links Links) {
-	if resource := f.requiredText("Resource"); resource != "" && resource != lambdaInvoke {
-		f.scope.in("Resource").refuse("only %s is implemented, not %q", lambdaInvoke, resource)
+	f.require("Resource")
+	if resource := f.text("Resource"); resource != "" && resource != lambdaInvoke {
+		f.scope.in("Resource").refuse("%q is not supported; supported is %s", resource, lambdaInvoke)
 	}
 	s.Task = &TaskDetail{
-		Function: s.functionName(f.scope.in("Parameters"), links),
-		Timeout:  f.seconds("TimeoutSeconds"),
-		Retriers: f.retriers(),
-		Catchers: s.parseCatchers(f),
+		Timeout:    f.seconds("TimeoutSeconds"),
+		Retriers:   f.retriers(),
+		Catchers:   s.parseCatchers(f),
+		results:    f.template("ResultSelector"),
+		resultPath: f.resultPath(),
 	}
-	if text, ok := f.take("ResultSelector"); ok {
-		s.results = templateAt(f.scope.in("ResultSelector"), text)
-	}
+	s.Task.parseParameters(f.scope.in("Parameters"), f.template("Parameters"), links)
 }
 
-// functionName checks the parameters of lambda:invoke.
-func (s *State) functionName(at scope, links Links) string {
-	parameters, _ := s.parameters.(objectTemplate)
+// parseParameters checks the parameters of lambda:invoke.
+func (t *TaskDetail) parseParameters(at scope, parameters objectTemplate, links Links) {
 	for name := range parameters {
 		if name != "FunctionName" && name != "Payload" {
-			at.in(name).refuse("unknown to %s, or not implemented", lambdaInvoke)
+			at.in(name).refuse("not supported; supported are FunctionName, Payload")
 		}
 	}
-	if parameters["Payload"] == nil {
+	if t.payload = parameters["Payload"]; t.payload == nil {
 		at.in("Payload").refuse("missing")
 	}
 	fixed, _ := parameters["FunctionName"].(literal)
-	function, ok := fixed.value.(string)
-	switch {
+	var ok bool
+	switch t.Function, ok = fixed.value.(string); {
 	case !ok:
 		at.in("FunctionName").refuse("a fixed string is required")
-	case strings.Contains(function, "${"): // refused when it was substituted
-	case !links.Function(function):
-		at.in("FunctionName").refuse("there is no function %q", function)
+	case strings.Contains(t.Function, "${"): // refused when it was substituted
+	case !links.Function(t.Function):
+		at.in("FunctionName").refuse("there is no function %q", t.Function)
 	}
-	return function
 }
 
 // Payload computes the payload that a Task passes to its function.
-func (s *State) Payload(data any, c *Context) (any, error) {
-	input, err := s.Input(data, c)
-	if err != nil {
-		return nil, err
+func (t *TaskDetail) Payload(data any) (any, error) { return t.payload.build(data) }
+
+// Output computes the output of a Task after its resource has answered with the result.
+func (t *TaskDetail) Output(data, result any) (any, error) {
+	if t.results != nil {
+		var err error
+		if result, err = t.results.build(result); err != nil {
+			return nil, err
+		}
 	}
-	return s.parameters.(objectTemplate)["Payload"].build(input, c)
+	return t.resultPath.put(data, result)
 }
 
 // LambdaResult is the answer of lambda:invoke when the function has returned the payload.
@@ -94,11 +102,9 @@ func LambdaResult(payload any) any {
 
 func (f *fields) retriers() []Retrier {
 	var retriers []Retrier
-	list := f.array("Retry")
-	for i, text := range list {
-		if r, ok := objectAt(f.scope.in("Retry").at(i), text); ok {
-			retriers = append(retriers, r.retrier(i == len(list)-1))
-		}
+	list := f.objects("Retry")
+	for i, r := range list {
+		retriers = append(retriers, r.retrier(i == len(list)-1))
 	}
 	return retriers
 }
@@ -136,32 +142,23 @@ func (f *fields) backoffRate() float64 {
 	return *rate
 }
 
+// jitter takes the strategy. It reports whether the field is there, as there is only one.
 func (f *fields) jitter() bool {
-	switch strategy := f.text("JitterStrategy"); strategy {
-	case "", "NONE":
-		return false
-	case "FULL":
-		return true
-	default:
-		f.scope.in("JitterStrategy").refuse("FULL or NONE is required, not %q", strategy)
-		return false
+	strategy := f.text("JitterStrategy")
+	if strategy != "" && strategy != "FULL" {
+		f.scope.in("JitterStrategy").refuse("%q is not supported; supported is FULL", strategy)
 	}
+	return strategy != ""
 }
 
 func (s *State) parseCatchers(f *fields) []Catcher {
 	var catchers []Catcher
-	list := f.array("Catch")
-	for i, text := range list {
-		at := f.scope.in("Catch").at(i)
-		c, ok := objectAt(at, text)
-		if !ok {
-			continue
-		}
+	list := f.objects("Catch")
+	for i, c := range list {
+		c.require("Next")
 		c.text("Comment")
-		catcher := Catcher{c.errorEquals(i == len(list)-1), c.resultPath(), c.requiredText("Next")}
-		s.leadTo(at.in("Next").field, catcher.Next)
+		catchers = append(catchers, Catcher{c.errorEquals(i == len(list)-1), c.resultPath(), s.leadTo(c, "Next")})
 		c.done()
-		catchers = append(catchers, catcher)
 	}
 	return catchers
 }
@@ -169,52 +166,37 @@ func (s *State) parseCatchers(f *fields) []Catcher {
 // errorEquals takes the list of error names. A reserved name must be a name that can be
 // matched. States.ALL must stand alone and last.
 func (f *fields) errorEquals(last bool) []string {
-	at := f.scope.in("ErrorEquals")
-	if _, ok := f.values["ErrorEquals"]; !ok {
-		at.refuse("missing")
+	f.require("ErrorEquals")
+	raw, ok := f.take("ErrorEquals")
+	if !ok {
 		return nil
 	}
-	list := f.array("ErrorEquals")
-	names := make([]string, len(list))
-	for i, text := range list {
-		if err := json.Unmarshal(text, &names[i]); err != nil || names[i] == "" {
-			at.at(i).refuse("an error name is required")
+	at := f.scope.in("ErrorEquals")
+	var names []string
+	if err := json.Unmarshal(raw, &names); err != nil || len(names) == 0 || slices.Contains(names, "") {
+		at.refuse("a non-empty array of error names is required")
+	}
+	for i, name := range names {
+		switch {
+		case name == ErrorAll && (!last || len(names) > 1):
+			at.at(i).refuse("%s must stand alone and last", ErrorAll)
+		case strings.HasPrefix(name, "States.") && !slices.Contains(catchable, name):
+			at.at(i).refuse("%s is never matched here; supported reserved names are %s", name, strings.Join(catchable, ", "))
 		}
-		checkErrorName(at.at(i), names[i], last && len(list) == 1)
 	}
 	return names
 }
 
-func checkErrorName(at scope, name string, aloneAndLast bool) {
-	if name == ErrorAll && !aloneAndLast {
-		at.refuse("%s must stand alone and last", ErrorAll)
-	}
-	if slices.Contains(catchable, name) {
-		return
-	}
-	if strings.HasPrefix(name, "States.") {
-		at.refuse("%s is never matched here", name)
-	}
-}
-
-// Retrier returns the index of the retrier that covers an error name. It returns false if
-// there is no such retrier.
-func (t *TaskDetail) Retrier(name string) (int, bool) {
-	for i := range t.Retriers {
-		if matches(t.Retriers[i].errorEquals, name) {
-			return i, true
-		}
-	}
-	return 0, false
+// Retrier returns the index of the retrier that covers an error name. It returns -1 if there is
+// no such retrier.
+func (t *TaskDetail) Retrier(name string) int {
+	return slices.IndexFunc(t.Retriers, func(r Retrier) bool { return matches(r.errorEquals, name) })
 }
 
 // Delay computes how long to wait before a retry. done is how many retries this retrier has
 // made before.
 func (r *Retrier) Delay(done int) time.Duration {
-	seconds := r.interval.Seconds() * math.Pow(r.backoff, float64(done))
-	if seconds > r.maxDelay.Seconds() {
-		seconds = r.maxDelay.Seconds()
-	}
+	seconds := min(r.interval.Seconds()*math.Pow(r.backoff, float64(done)), r.maxDelay.Seconds())
 	if r.jitter {
 		seconds *= rand.Float64()
 	}
@@ -222,13 +204,13 @@ func (r *Retrier) Delay(done int) time.Duration {
 }
 
 // Catch finds the catcher that covers a failure and returns the next state and its data. It
-// returns false if there is no such catcher.
-func (s *State) Catch(data any, failure *Error) (next string, output any, caught bool, err error) {
-	for _, c := range s.Task.Catchers {
+// returns the failure if there is no such catcher.
+func (t *TaskDetail) Catch(data any, failure *Error) (next string, output any, err error) {
+	for _, c := range t.Catchers {
 		if matches(c.errorEquals, failure.Name) {
 			output, err = c.resultPath.put(data, map[string]any{"Error": failure.Name, "Cause": failure.Cause})
-			return c.Next, output, true, err
+			return c.Next, output, err
 		}
 	}
-	return "", nil, false, nil
+	return "", nil, failure
 }
