@@ -113,13 +113,16 @@ func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
 	switch {
 	case err == nil:
 		x.tellOf(Event{Type: ExecutionStarted}, x.data)
-		e.launch(c, x)
+		close(c.settled)
 	case !errors.As(err, &taken):
 		e.release(c, err)
 		return err
 	default:
-		return e.goOn(c, taken.Item)
+		if x, err = e.revive(c, taken.Item); x == nil {
+			return err
+		}
 	}
+	e.carryOn(c, x)
 	return nil
 }
 

@@ -60,12 +60,6 @@ func (c *claim) wait(ctx context.Context) (bool, error) {
 	}
 }
 
-// launch runs an execution that is stored.
-func (e *Engine) launch(c *claim, x *execution) {
-	close(c.settled)
-	e.carryOn(c, x)
-}
-
 // carryOn runs an execution whose claim is settled.
 func (e *Engine) carryOn(c *claim, x *execution) {
 	go guard.Func(e.log, "run an execution", func() {
@@ -153,6 +147,20 @@ func (e *Engine) resume(ctx context.Context, key table.Key, died bool) (*suspect
 		e.release(c, err)
 		return nil, err
 	}
+	x, err := e.revive(c, item)
+	if x == nil {
+		return nil, err
+	}
+	if x.resumeAfter(died) {
+		return &suspect{c, x}, nil
+	}
+	e.carryOn(c, x)
+	return nil, nil
+}
+
+// revive restores a stored execution and settles its claim. It gives the claim up and returns nil
+// if the execution has ended or cannot be restored.
+func (e *Engine) revive(c *claim, item *table.Item) (*execution, error) {
 	if statusOf(item) != workflow.Running {
 		e.release(c, nil)
 		return nil, nil
@@ -163,26 +171,7 @@ func (e *Engine) resume(ctx context.Context, key table.Key, died bool) (*suspect
 		return nil, err
 	}
 	close(c.settled)
-	if x.resumeAfter(died) {
-		return &suspect{c, x}, nil
-	}
-	e.carryOn(c, x)
-	return nil, nil
-}
-
-// goOn runs a stored execution from its position, unless it has ended.
-func (e *Engine) goOn(c *claim, item *table.Item) error {
-	if statusOf(item) != workflow.Running {
-		e.release(c, nil)
-		return nil
-	}
-	x, err := e.restore(item)
-	if err != nil {
-		e.release(c, err)
-		return err
-	}
-	e.launch(c, x)
-	return nil
+	return x, nil
 }
 
 // Close refuses new executions and lets no Task begin. It waits for the Tasks in progress
