@@ -1,19 +1,21 @@
 """Lists calls of functions to services of AWS that no end-to-end test reaches (ECS, CodeBuild, ECR, S3, logs and what releases need), about the
 resources that the adapters name, for the simulator of IAM. Each action that a role allows of these services must be in the list. And it lists the
 partitions of the table that functions which answer strangers must reach, and those that they must not; and the functions whose traffic CodeDeploy
-shifts, and those of a stack whose name begins with this one's.
+shifts, and those of a stack whose name begins with this one's. What a role may change without a name of this stack must be in a list, too.
 
 Usage: elsewhere.py template.yaml
 """
 
 import itertools
 import json
+import re
 import sys
 
 import policies
 from transform import transform
 
 REGION, ACCOUNT, STACK = policies.REGION, policies.ACCOUNT, policies.STACK
+KEY = policies.ARNS["AWS::KMS::Key"]
 LISTENER = f"arn:aws:elasticloadbalancing:{REGION}:{ACCOUNT}:listener/app/agents/1/2"
 PARAMETERS = {"VpcId": "vpc", "Subnets": "a", "SecurityGroups": "a", "FunctionSubnets": "b", "FunctionSecurityGroups": "b", "AlbListenerArn": LISTENER, "AlbUrl": "http://alb"}
 SERVICES = {"application-autoscaling", "cloudwatch", "codebuild", "ecr", "ecs", "elasticloadbalancing", "iam", "logs", "s3", "sts"}
@@ -88,6 +90,18 @@ CALLS = {
     "ShiftRole": [("lambda:GetAlias lambda:UpdateAlias", alias, {}) for alias in SHIFTED] + [("cloudwatch:DescribeAlarms", arn("cloudwatch", "alarm:*"), {})],
 }
 
+# What roles may change of other stacks of the account and region: IAM knows no resource for it, the id of a scalable target names no stack, or the
+# resource is one that stacks may share. infra/README.md (Deploy) says so, too.
+REMOVED = "application-autoscaling:DeleteScalingPolicy application-autoscaling:DeregisterScalableTarget ecs:DeregisterTaskDefinition elasticloadbalancing:DeleteRule"
+DELIVERED = "logs:CreateLogDelivery logs:DeleteLogDelivery logs:PutResourcePolicy logs:UpdateLogDelivery"
+SHARED = {
+    "Reconcile": REMOVED,
+    "Rollout": REMOVED + " application-autoscaling:PutScalingPolicy application-autoscaling:RegisterScalableTarget elasticloadbalancing:AddTags"
+    " elasticloadbalancing:CreateRule iam:CreateServiceLinkedRole",
+    **{f"{machine}MachineRole": DELIVERED for machine in ("Restart", "Rollout", "Run", "Teardown", "Webhook")},
+}
+READING = re.compile(r"\w+:(BatchGet|Describe|Get|List)")
+
 # Partitions as internal/record/keys names them, with the actions that are possible with them.
 TABLE, LIST = arn("dynamodb", f"table/{STACK}"), arn("dynamodb", f"table/{STACK}/index/list")
 ALL = "GetItem BatchGetItem Query ConditionCheckItem PutItem UpdateItem DeleteItem BatchWriteItem"
@@ -115,12 +129,30 @@ def unlisted(roles):
         yield from (f"{function}: say in CALLS what {action} is called for" for action in sorted(allowed - listed - UNKNOWN) if action.split(":")[0] in SERVICES)
 
 
+def shared(roles):
+    """Returns a sentence for each action by which a role may change what need not be of this stack and that SHARED lacks, and for each that it has in vain."""
+    for name in sorted(roles.keys() | SHARED.keys()):
+        allowed = set()
+        for document in roles.get(name, {"policies": []})["policies"]:
+            for statement in document["Statement"]:
+                resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+                if not all(STACK in resource or resource == KEY for resource in resources):
+                    allowed.update(action for action in statement["Action"] if not READING.match(action))
+        listed = set(SHARED.get(name, "").split())
+        yield from (f"{name} may {action} with what is not of this stack: name a resource of the stack, or say so in SHARED and infra/README.md" for action in sorted(allowed - listed))
+        yield from (f"{name} may not {action} with what is not of this stack: SHARED is out of date" for action in sorted(listed - allowed))
+
+
 def main(path):
-    asked = policies.policies(transform(path), PARAMETERS, ["ShiftRole"])
+    translated = transform(path)
+    asked = policies.policies(translated, PARAMETERS, ["ShiftRole"])
+    resources = translated["Resources"]
+    of_functions = {r["Properties"]["Role"]["Fn::GetAtt"][0] for r in resources.values() if r["Type"] == "AWS::Lambda::Function"}
+    others = [name for name, r in resources.items() if r["Type"] == "AWS::IAM::Role" and name not in of_functions]
     calls = [
         {"function": function, "action": action, "resource": resource, "context": context}
         for function, lines in CALLS.items() for actions, resource, context in lines for action in actions.split()]
-    problems = list(unlisted(asked["roles"]))
+    problems = [*unlisted(asked["roles"]), *shared(policies.policies(translated, PARAMETERS, others)["roles"])]
     for problem in problems:
         print(problem, file=sys.stderr)
     another = [{**call, "resource": call["resource"].replace(f"{STACK}-", "another-")} for call in calls if f"{STACK}-" in call["resource"]]

@@ -8,13 +8,13 @@ import unittest
 import roles
 
 
-def stack(boundary, not_resource="arn:${AWS::Partition}:logs:*:*:log-group:/aws/lambda/${NamePrefix}-*"):
-    role = {"ManagedPolicyArns": [{"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"}], **boundary}
+def stack(boundary, not_resource="arn:${AWS::Partition}:logs:*:*:log-group:/aws/lambda/${NamePrefix}-*", more=(), policy="AWSLambdaBasicExecutionRole"):
+    role = {"ManagedPolicyArns": [{"Fn::Sub": f"arn:${{AWS::Partition}}:iam::aws:policy/service-role/{name}"} for name in {"AWSLambdaBasicExecutionRole", policy}], **boundary}
     deny = {"Effect": "Deny", "Action": sorted(roles.WRITES), "NotResource": [{"Fn::Sub": not_resource}]}
     return {
         "Work": {"Type": "AWS::Lambda::Function", "Properties": {"Role": {"Fn::GetAtt": ["WorkRole", "Arn"]}}},
         "WorkRole": {"Type": "AWS::IAM::Role", "Properties": role},
-        "Bound": {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}, deny]}}},
+        "Bound": {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}, deny, *more]}}},
     }
 
 
@@ -27,6 +27,13 @@ class Roles(unittest.TestCase):
 
     def test_a_bound_that_spares_all_groups_is_told(self):
         self.assertEqual(len(roles.check(stack({"PermissionsBoundary": {"Ref": "Bound"}}, "arn:${AWS::Partition}:logs:*:*:log-group:*"))), 1)
+
+    def test_a_function_in_a_network_must_not_change_its_interfaces(self):
+        bound, functions = {"PermissionsBoundary": {"Ref": "Bound"}}, {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:*"}
+        deny = {"Effect": "Deny", "Action": sorted(roles.INTERFACES), "Resource": "*", "Condition": {"ArnLike": {"lambda:SourceFunctionArn": functions}}}
+        for more, problems in (([], 1), ([deny], 0), ([deny | {"Action": ["ec2:CreateNetworkInterface"]}], 1), ([{**deny, "Condition": {}}], 1)):
+            with self.subTest(more):
+                self.assertEqual(len(roles.check(stack(bound, more=more, policy="AWSLambdaVPCAccessExecutionRole"))), problems)
 
 
 if __name__ == "__main__":
