@@ -184,6 +184,21 @@ func TestEachStuckDeploymentCounts(t *testing.T) {
 	}
 }
 
+// TestNoMetricCostsWithoutEvents checks that a metric has no value, and no price, in hours in which
+// nothing has happened.
+func TestNoMetricCostsWithoutEvents(t *testing.T) {
+	t.Parallel()
+	eachStack(t, func(t *testing.T, s *template.Stack) {
+		for _, resource := range s.Resources {
+			eachMap(resource.Properties["MetricTransformations"], func(m map[string]any) {
+				if m["DefaultValue"] != nil {
+					t.Errorf("%s has a value for each line of the log", resource.Name)
+				}
+			})
+		}
+	})
+}
+
 // count returns how many of the lines a log filter counts.
 func count(t *testing.T, s *template.Stack, filter, lines string) (counted int) {
 	t.Helper()
