@@ -3,6 +3,8 @@
 A quota is hard where AWS says so (Lambda, IAM, CloudFormation: "Quotas" pages of each service); API Gateway's resources are
 adjustable, but only for each account and region and by support. A check fails at 80 % of a quota, so that the next feature fits. The bounds that
 this project sets itself are lower, and fail when they are passed; so do lengths of names, which depend on what people choose.
+
+It computes neither the capacity units of the web ACL nor the metrics of the dashboard.
 """
 
 import json
@@ -15,6 +17,8 @@ SHARE = 0.8
 LONGEST_STACK, LONGEST_PREFIX, LONGEST_REGION = 35, 21, "ap-southeast-1"  # infra/README.md says the first, and the template the second
 POLICY_BOUND = 10_240  # bytes of the resource policy of a function, half of what AWS takes
 PATHS_BOUND = 150  # resources of the API, half of the quota
+# The bytes that the policy of a resource may have, by the type of the resource, with the property that has the policy.
+POLICIES = {"AWS::KMS::Key": ("KeyPolicy", 32_768), "AWS::S3::BucketPolicy": ("PolicyDocument", 20_480), "AWS::SQS::QueuePolicy": ("PolicyDocument", 8_192)}
 # The characters that a name may have, by the type of the resource and the property.
 NAMES = {
     ("AWS::ApiGateway::DomainName", "DomainName"): 512, ("AWS::ApiGateway::RestApi", "Name"): 128, ("AWS::ApiGateway::Stage", "StageName"): 128,
@@ -173,6 +177,9 @@ def measure(translated, nodes, stack, region):
             yield f"managed policies of {logical}", len(properties.get("ManagedPolicyArns", [])), 10
         elif resource["Type"] == "AWS::IAM::ManagedPolicy":
             yield f"bytes of the managed policy {logical}", size(resolve(properties["PolicyDocument"], names)), 6_144
+        elif resource["Type"] in POLICIES:
+            document, most = POLICIES[resource["Type"]]
+            yield f"bytes of the policy of {logical}", size(resolve(properties[document], names)), most
         elif resource["Type"] == "AWS::CloudWatch::Alarm":
             yield f"metrics of the alarm {logical}", sum("MetricStat" in metric for metric in properties.get("Metrics", [])), 10
         elif resource["Type"] == "AWS::CodeDeploy::DeploymentGroup":
