@@ -280,7 +280,7 @@ func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.R
 	switch response.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // the agent asks for another attempt
-		return nil, &UnavailableError{Err: fmt.Errorf("status %d: %s", response.StatusCode, excerpt(body))}
+		return nil, refusal(response, body)
 	}
 	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(body)}
 }

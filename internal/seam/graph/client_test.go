@@ -147,8 +147,42 @@ func TestAnAgentThatIsNotThereIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = newClient(t).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
-	if got, want := kind(err), "unavailable"; got != want {
+	if got, want := kind(err), "absent"; got != want {
 		t.Errorf("invoke: got %s, want %s", got, want)
+	}
+	nameless := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}
+	}}
+	_, err = graph.NewClient(nameless).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
+	if got, want := kind(err), "absent"; got != want {
+		t.Errorf("a name that is not known: got %s, want %s", got, want)
+	}
+}
+
+// TestABalancerAnswersForAnAbsentAgent checks that its answers are told from those of an agent.
+func TestABalancerAnswersForAnAbsentAgent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		server string
+		status int
+		want   string
+	}{
+		{"awselb/2.0", 503, "absent"},
+		{"awselb/2.0", 502, "absent, or it may have begun"},
+		{"awselb/2.0", 504, "absent, or it may have begun"},
+		{"awselb/2.0", 429, "unavailable"},
+		{"awselb/2.0", 400, "refused"},
+		{"uvicorn", 503, "unavailable"},
+		{"", 503, "unavailable"},
+	} {
+		endpoint := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Server", c.server)
+			w.WriteHeader(c.status)
+		})
+		_, err := newClient(t).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
+		if got := kind(err); got != c.want {
+			t.Errorf("%d by %q: got %s, want %s", c.status, c.server, got, c.want)
+		}
 	}
 }
 

@@ -79,7 +79,14 @@ func kind(err error) string {
 		return "none"
 	}
 	if _, ok := errors.AsType[*graph.UnavailableError](err); ok {
-		return "unavailable"
+		absent, ok := errors.AsType[*graph.AbsentError](err)
+		switch {
+		case !ok:
+			return "unavailable"
+		case absent.MayHaveBegun:
+			return "absent, or it may have begun"
+		}
+		return "absent"
 	}
 	if _, ok := errors.AsType[*graph.RefusedError](err); ok {
 		return "refused"

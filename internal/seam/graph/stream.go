@@ -177,6 +177,9 @@ func classify(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*ProtocolError](err); ok {
 		return err
 	}
+	if isUnheard(err) {
+		err = &AbsentError{Err: err}
+	}
 	return &UnavailableError{Err: err}
 }
 
