@@ -244,6 +244,10 @@ func (a *Attempt) begin(ctx context.Context) error {
 			set[attrPermit] = next.Run.Permit
 		}
 	}
+	if !next.Run.Absent.IsZero() {
+		next.Run.Started, next.Run.Absent = next.Run.Started.Add(now.Sub(next.Run.Absent)), time.Time{}
+		set[attrStarted], set[attrAbsent] = clock.Format(next.Run.Started), ""
+	}
 	a.renewed = now
 	err := a.write(ctx, pendingWrite{next, now, set, a.store.workEntry(next.Run.Run, now)})
 	if err == nil && a.Run.Attempt == 1 && a.store.observer != nil {

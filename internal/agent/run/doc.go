@@ -163,7 +163,8 @@
 // and the next attempt goes on from the last checkpoint. Such a slice has its own attempt number
 // but is no failure. MaxAttempts bounds the attempts that ended without a handover. MaxIdleSlices
 // bounds the slices in a row without a checkpoint: the run then ends as Timeout, because the next
-// slice would start at the same checkpoint again.
+// slice would start at the same checkpoint again. An attempt that no agent took ends with GiveBack.
+// It counts neither as a failure nor as a slice, and the run keeps its permit.
 //
 // # Permits: concurrency permits
 //

@@ -70,6 +70,8 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 		if e.Cause, e.Remedy, err = s.whyPending(ctx, run); err != nil {
 			return Explanation{}, err
 		}
+	case run.Status == Running && !run.Absent.IsZero():
+		e.Cause, e.Remedy = agentAbsent, agentAbsentRemedy
 	case run.Interrupts != nil:
 		e.Cause, e.Remedy = "The graph has paused and waits for the answer of a person.", "Answer its question by a run with command.resume."
 	}
@@ -105,6 +107,12 @@ const (
 		"or as many runs of the deployment as may be at work at once."
 	noCapacityRemedy = "Wait. If runs often wait, raise N_JOBS_PER_WORKER or the number of replicas of the deployment, " +
 		"or have the operator raise what limits the workers: RunnerConcurrency of the stack, and the account's quota of concurrent executions of Lambda."
+)
+
+const (
+	agentAbsent = "AGENT_ABSENT: no agent takes the run. The agent is being started or replaced, " +
+		"or the platform has no room for it."
+	agentAbsentRemedy = "Wait: the run goes on when there is an agent again. If it lasts, read the agent's log, which says whether the agent ends at its start."
 )
 
 // errMoreMoments ends the reading of events when an explanation is full.

@@ -14,8 +14,9 @@ type Failure struct {
 }
 
 // Names of the failures that the platform itself notices. All other names are names of an
-// agent's own errors. The run machine's Retry matches on the first name.
+// agent's own errors. The run machine's Retry matches on the first two names.
 const (
+	FailureAgentAbsent       = "AgentAbsent"
 	FailureAgentUnavailable  = "AgentUnavailable"
 	FailureAgentRefused      = "AgentRefused"
 	FailureAttemptsExhausted = "AttemptsExhausted"
@@ -42,6 +43,7 @@ func isTooLarge(err error) bool {
 
 // remedies say what to change after a failure that the platform noticed.
 var remedies = map[string]string{
+	FailureAgentAbsent:       "Read the agent's log at that time. If the agent ends at its start, correct it and deploy it again, else have the operator look for its tasks in ECS.",
 	FailureAgentUnavailable:  "Read the agent's log at that time: it says why the agent ended. Correct the agent, and deploy it again.",
 	FailureAgentRefused:      "Read the agent's log at that time. An agent answers POST /invocations with the status 200 and a stream of events.",
 	FailureAttemptsExhausted: "Read the agent's log at that time. If the agent was killed, it may need more memory: source_config.resource_spec of the deployment.",

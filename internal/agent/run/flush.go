@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -76,11 +77,22 @@ func (d *draft) emitInputIfIdle() {
 // count as a failure. HandOver makes everything since the last flush durable. It is the
 // attempt's last write: HandOver fences off this attempt, too.
 func (a *Attempt) HandOver(ctx context.Context) error {
-	next, now := a.draft, a.store.now()
+	next := a.draft
 	if !next.stepped {
 		next.Run.Idle++
 	}
-	set := table.Attrs{attrHanded: a.Run.Attempt}
+	return a.leave(ctx, next, table.Attrs{})
+}
+
+// GiveBack is HandOver for a run that no agent took: the attempt is no slice either, and the time
+// until the next one does not count.
+func (a *Attempt) GiveBack(ctx context.Context) error {
+	return a.leave(ctx, a.draft, table.Attrs{attrAbsent: clock.Format(a.store.now())})
+}
+
+func (a *Attempt) leave(ctx context.Context, next draft, set table.Attrs) error {
+	now := a.store.now()
+	set[attrHanded] = a.Run.Attempt
 	return a.write(ctx, pendingWrite{next, now, set, a.store.leaseEntry(a.Run.Run, now)})
 }
 

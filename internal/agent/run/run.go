@@ -92,8 +92,10 @@ type Run struct {
 	// Answers are the ids of the thread's questions that the run was created to answer.
 	Answers []string
 	// Due is when a delayed run may start, zero if the run is not delayed. Started is when a
-	// worker first took the run up, zero before.
-	Due, Started time.Time
+	// worker first took the run up, zero before; the time for which an agent was absent since is
+	// left out. Absent is when the last worker gave the run back because no agent took it, zero
+	// while a worker has the run.
+	Due, Started, Absent time.Time
 	// Detached says that the large part of the request is in an item of its own, which was not
 	// read. Bulk is the size of that part in bytes, 0 if it was read or its size is not known.
 	Detached bool
@@ -121,6 +123,7 @@ const (
 	attrBulk         = "bulk"
 	attrDue          = "due"
 	attrStarted      = "started"
+	attrAbsent       = "absent"
 	attrCancelReason = "cancel_reason"
 	attrHasReader    = "watched" // the name of HasReader in an earlier version
 )
@@ -137,6 +140,7 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		CancelReason: Reason(read.Text(attrCancelReason)),
 		Due:          read.Time(attrDue),
 		Started:      read.Time(attrStarted),
+		Absent:       read.Time(attrAbsent),
 		Detached:     read.Bool(attrDetached),
 		Bulk:         read.Int(attrBulk),
 		HasReader:    read.Int(attrHasReader) > 0,

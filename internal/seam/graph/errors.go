@@ -42,6 +42,7 @@ func refusal(response *http.Response, body []byte) error {
 	if response.StatusCode >= http.StatusInternalServerError && response.Header.Get("Server") == ServerOfBalancer {
 		// With 503 there was no agent to pass the request to. The others can also mean that an
 		// agent had the request and died.
+		err = fmt.Errorf("the load balancer answers with status %d", response.StatusCode)
 		err = &AbsentError{Err: err, MayHaveBegun: response.StatusCode != http.StatusServiceUnavailable}
 	}
 	return &UnavailableError{Err: err}
