@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -29,6 +30,8 @@ const (
 
 type retrier struct {
 	ErrorEquals     []string
+	IntervalSeconds int
+	BackoffRate     float64
 	MaxAttempts     int
 	MaxDelaySeconds int
 	JitterStrategy  string
@@ -112,6 +115,21 @@ func TestWorkWaitsForRoom(t *testing.T) {
 				t.Errorf("%s: %s waits %v for room, want %d hours with full jitter", name, at, r.wait()/2, hoursForRoom)
 			}
 		}
+	}
+}
+
+// TestRunsWaitForTheirAgent checks that a run waits for an absent agent as long as a release waits
+// for room, and that its three attempts, which count while the load balancer has not noticed that
+// the agent is gone, take longer than the load balancer does: six health checks, 5 s apart.
+func TestRunsWaitForTheirAgent(t *testing.T) {
+	t.Parallel()
+	r, ok := machines(t)["run.asl.json"].States["Work"].named(run.FailureAgentAbsent)
+	if !ok || r.wait() < hoursForRoom*time.Hour {
+		t.Errorf("runs wait %v for their agent, want %d hours", r.wait(), hoursForRoom)
+	}
+	const noticed = 6*5 + 4
+	if two := float64(r.IntervalSeconds) * (1 + r.BackoffRate); two <= noticed || r.JitterStrategy != "" || run.MaxAttempts != 3 {
+		t.Errorf("the third attempt comes after %v s, want after %d s", two, noticed)
 	}
 }
 

@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,14 +38,18 @@ const maxCause = 1 << 10
 // failure returns the failure of a run that the machine's retries could not complete. Only
 // errors of an agent are shown to its callers; errors of the platform itself are in its log.
 func (e taskError) failure() run.Failure {
-	if e.Name != run.FailureAgentUnavailable {
+	message := "The agent could not be reached, or ended before its answer did, at each attempt."
+	switch e.Name {
+	case run.FailureAgentUnavailable:
+	case run.FailureAgentAbsent:
+		message = "No agent took the run, for hours."
+	default:
 		return run.Failure{Name: run.FailureInternal, Message: "The platform could not complete the run; its log says why. Try again, and tell its operator if it persists."}
 	}
-	message := "The agent could not be reached, or ended before its answer did, at each attempt."
 	if cause := e.cause(); cause != "" {
 		message += " The last time: " + cause
 	}
-	return run.Failure{Name: run.FailureAgentUnavailable, Message: message}
+	return run.Failure{Name: e.Name, Message: message}
 }
 
 // cause returns the first line of the error's text. An agent's last output, which may follow,
@@ -78,16 +84,33 @@ func finishFailed(ctx context.Context, attempt *run.Attempt, name, message strin
 // endPatience bounds how long to wait for the target's reason for the end of an agent.
 const endPatience = time.Second
 
+// unavailableTask returns the failure of an attempt whose agent has ended, or was not there. The
+// machine waits for an absent agent.
+func unavailableTask(err *graph.UnavailableError) error {
+	name := run.FailureAgentUnavailable
+	if _, absent := errors.AsType[*graph.AbsentError](err); absent {
+		name = run.FailureAgentAbsent
+	}
+	return fmt.Errorf("%w (%w)", &workflow.TaskError{Name: name, Cause: err.Error()}, err)
+}
+
+// isUntaken reports whether certainly no agent took the run. Otherwise the attempt counts: a run
+// may have ended its agent.
+func isUntaken(err error) bool {
+	absent, ok := errors.AsType[*graph.AbsentError](err)
+	return ok && !absent.MayHaveBegun
+}
+
 // explained returns the error of an invocation that broke off, with the reason why the agent
-// has ended if its target knows the reason.
+// has ended if its target knows the reason. Such a target starts its agents itself, and Acquire
+// waits for them: the machine does not wait, too.
 func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
-	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || endpoint.Witness == nil {
+	unavailable, ok := errors.AsType[*graph.UnavailableError](err)
+	if !ok || endpoint.Witness == nil {
 		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, endPatience)
 	defer cancel()
-	if why := endpoint.Witness.WhyEnded(wait); why != "" {
-		return &graph.UnavailableError{Err: errors.New(why)}
-	}
-	return err
+	why := cmp.Or(endpoint.Witness.WhyEnded(wait), unavailable.Err.Error())
+	return &graph.UnavailableError{Err: errors.New(why)}
 }

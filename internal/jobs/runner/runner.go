@@ -284,14 +284,18 @@ func (r *Runner) unclaimed(ctx context.Context, ref run.Ref, err error) error {
 // afterFailure handles the error with which an attempt has ended. A run whose release is
 // unavailable goes on with another release, if one serves by now.
 func (r *Runner) afterFailure(ctx context.Context, attempt *run.Attempt, release compute.Ref, thread string, err error) (goesOn bool, _ error) {
+	handOver, untaken := attempt.HandOver, isUntaken(err)
+	if untaken {
+		handOver = attempt.GiveBack
+	}
 	switch {
 	case !isUnavailableTask(err):
 	case r.replaced(ctx, release, thread):
-		goesOn, err = true, attempt.HandOver(ctx)
+		goesOn, err = true, handOver(ctx)
 	case onTrial(ctx, r.Deployments, release, thread):
-		if err = attempt.HandOver(ctx); err == nil {
-			err = errCanary
-		}
+		err = cmp.Or(handOver(ctx), errCanary)
+	case untaken:
+		err = cmp.Or(handOver(ctx), err)
 	}
 	if errors.Is(err, run.ErrFenced) {
 		r.Log.DebugContext(ctx, "run was taken from its worker", "run", attempt.Run.Run, "attempt", attempt.Run.Attempt)
@@ -316,7 +320,7 @@ func onTrial(ctx context.Context, deployments Deployments, release compute.Ref, 
 
 func isUnavailableTask(err error) bool {
 	named, ok := errors.AsType[*workflow.TaskError](err)
-	return ok && named.Name == run.FailureAgentUnavailable
+	return ok && (named.Name == run.FailureAgentUnavailable || named.Name == run.FailureAgentAbsent)
 }
 
 // slice returns the context of the agent's work. It ends when the rest of the task's time is
@@ -468,7 +472,7 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 		return false, flushErr
 	}
 	if unavailable, ok := errors.AsType[*graph.UnavailableError](err); ok {
-		return false, &workflow.TaskError{Name: run.FailureAgentUnavailable, Cause: unavailable.Error()}
+		return false, unavailableTask(unavailable)
 	}
 	return false, err
 }

@@ -42,6 +42,7 @@ func TestOnlyRealFailuresOfTasksCount(t *testing.T) {
 		"waits for its turn":   {named(workflow.ErrorNoCapacity), false},
 		"busy":                 {named(workflow.ErrorBusy), false},
 		"throttled":            {table.ErrBusy, false},
+		"an absent agent":      {named(run.FailureAgentAbsent), false},
 		"a broken agent":       {named(run.FailureAgentUnavailable), false},
 		"fails":                {errors.New("disk on fire"), true},
 		"panics":               {nil, true},

@@ -263,7 +263,7 @@ func (b behaviour) does() does {
 
 // mostCalls is how many calls a drive may make that the referee repeats, because it compares
 // each event.
-const mostCalls = 500
+const mostCalls = 250
 
 // addDrives adds the drives through the real machines, except the drives with thousands of
 // retries.
