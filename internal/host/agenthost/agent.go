@@ -3,6 +3,7 @@ package agenthost
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
@@ -26,7 +28,7 @@ const (
 // own application.
 func (h *Host) agent(header string, isVisit bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		endpoint, done, err := h.acquire(r)
+		endpoint, done, err := h.acquire(w, r)
 		if err != nil {
 			h.fail(w, r, err)
 			return
@@ -60,11 +62,19 @@ func pathBelow(r *http.Request) string {
 	return strings.TrimPrefix(r.URL.EscapedPath(), agent)
 }
 
-func (h *Host) acquire(r *http.Request) (compute.Endpoint, func(), error) {
-	wait, cancel := context.WithTimeout(r.Context(), h.cfg.AgentWait)
+// acquire returns an agent of the release. As at a load balancer, requests wait for room at an
+// agent, but not for an agent.
+func (h *Host) acquire(w http.ResponseWriter, r *http.Request) (compute.Endpoint, func(), error) {
+	wait, cancel := context.WithTimeout(r.Context(), h.cfg.RoomWait)
 	defer cancel()
+	now, end := context.WithCancel(r.Context())
+	end()
+	if serves, err := compute.Serves(now, h.cfg.Target, refOf(r)); err == nil && !serves {
+		wait = now
+	}
 	endpoint, done, err := h.cfg.Target.Acquire(wait, refOf(r))
 	if unavailable, ok := errors.AsType[*compute.UnavailableError](err); ok {
+		w.Header().Set("Server", graph.ServerOfBalancer)
 		err = fault.New(fault.Unavailable, "%s", unavailable.Error())
 	}
 	return endpoint, done, err
@@ -93,10 +103,12 @@ func (h *Host) proxyTo(at *url.URL, isVisit bool) *httputil.ReverseProxy {
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(h.cfg.Log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() == nil {
-				err = fault.New(fault.Unavailable, "The agent of revision %s could not be reached: %v.", r.PathValue("revision"), err)
+			if r.Context().Err() != nil {
+				h.mux.Error(w, r, err)
+				return
 			}
-			h.mux.Error(w, r, err)
+			w.Header().Set("Server", graph.ServerOfBalancer)
+			respond(w, http.StatusBadGateway, wire.Problem{Detail: fmt.Sprintf("The agent of revision %s could not be reached: %v.", r.PathValue("revision"), err)})
 		},
 	}
 }

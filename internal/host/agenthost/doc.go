@@ -27,8 +27,9 @@
 // Requests about releases, builds and uploads need the host's own bearer token. An invocation
 // carries the release's token, which goes on to the agent: the host only refuses callers
 // without it. The host counts callers, so that a release that is removed drains exactly, and
-// callers need access to no port except the host's. An answer may take as long as an invocation
-// does: the HTTP server must not limit the time to write.
+// callers need access to no port except the host's. Where there is no agent, the host answers at
+// once, as the load balancer of a stack would. An answer may take as long as an invocation does:
+// the HTTP server must not limit the time to write.
 //
 // Applied releases are kept in sealed files, because agents are given secrets, and Restore
 // starts them again. Bodies are never logged.

@@ -42,9 +42,9 @@ type Config struct {
 	Logs Logs
 	// Transport reaches the agents of Target; nil stands for graph.NewTransport().
 	Transport *http.Transport
-	// AgentWait is how long an invocation waits for an agent that is being restarted; default 30 s.
-	AgentWait time.Duration
-	Log       *slog.Logger
+	// RoomWait is how long an invocation waits if all agents of its release are busy; default 30 s.
+	RoomWait time.Duration
+	Log      *slog.Logger
 }
 
 // Logs can be read, and added to.
@@ -70,7 +70,7 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Token == "" {
 		return nil, errors.New("open agent host: it has no token, so anybody could run programs")
 	}
-	cfg.AgentWait = cmp.Or(cfg.AgentWait, 30*time.Second)
+	cfg.RoomWait = cmp.Or(cfg.RoomWait, 30*time.Second)
 	h := &Host{cfg: cfg, mux: web.NewMux(cfg.Log), agents: cmp.Or(cfg.Transport, graph.NewTransport()), releases: shelf{cfg.Dir, cfg.Sealer}}
 	if err := h.releases.open(); err != nil {
 		return nil, fmt.Errorf("open agent host: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/agenthost"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/wire"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -86,7 +87,7 @@ func TestHostRefuses(t *testing.T) {
 
 func TestInvocationOfWhatDoesNotRun(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, t.TempDir(), func(c *agenthost.Config) { c.AgentWait = 50 * time.Millisecond })
+	m := newMachine(t, t.TempDir(), func(c *agenthost.Config) { c.RoomWait = time.Hour })
 	starting, failed := computetest.NewRelease(computetest.Deaf), computetest.NewRelease(computetest.Exit)
 	for r, want := range map[*compute.Release]string{&starting: "is progressing", &failed: "is failed: the agent exited with code 7"} {
 		check.Must(t, m.Apply(t.Context(), *r))
@@ -96,6 +97,11 @@ func TestInvocationOfWhatDoesNotRun(t *testing.T) {
 		status, detail := request(t, "POST", m.url+pathOf(wire.Agent, r.Ref)+"/invocations", "Bearer "+r.Token, nil)
 		if status != http.StatusServiceUnavailable || !strings.Contains(detail, want) {
 			t.Errorf("got %d %s, want %q", status, detail, want)
+		}
+		endpoint := compute.Endpoint{URL: m.url + pathOf(wire.Agent, r.Ref), Token: r.Token}
+		_, err := graph.NewClient(&http.Transport{DisableKeepAlives: true}).Invoke(t.Context(), endpoint, graph.Invocation{})
+		if absent, ok := errors.AsType[*graph.AbsentError](err); !ok || absent.MayHaveBegun {
+			t.Errorf("the client of the agent gets %v", err)
 		}
 	}
 }
@@ -121,7 +127,7 @@ func TestAgentCannotBeReached(t *testing.T) {
 		status int
 		want   string
 	}{
-		{elusive{endpoint: compute.Endpoint{URL: nobody.URL}}, 503, "The agent of revision " + r.Revision + " could not be reached"},
+		{elusive{endpoint: compute.Endpoint{URL: nobody.URL}}, 502, "The agent of revision " + r.Revision + " could not be reached"},
 		{elusive{endpoint: compute.Endpoint{URL: "http://%zz"}}, 500, "parse"},
 		{elusive{err: errors.New("no disks")}, 500, "no disks"},
 	} {

@@ -103,6 +103,7 @@ func pathOf(route string, r compute.Ref) string {
 
 func (m machine) healthy(t *testing.T, r compute.Release) compute.Endpoint {
 	t.Helper()
+	m.want(t, r, compute.Healthy)
 	endpoint, done, err := m.Acquire(patience(t), r.Ref)
 	check.Must(t, err)
 	done()

@@ -188,7 +188,9 @@ type Target interface {
 	Await(ctx context.Context, ref Ref) (Status, error)
 	// Acquire returns where to invoke a release. It waits while the target restarts the
 	// release, and counts the caller in until the caller calls done: Remove lets counted
-	// callers finish. The error is an *UnavailableError if the release is not available.
+	// callers finish. The error is an *UnavailableError if the release is not available. Where a
+	// load balancer is between callers and agents, Acquire returns the address of the load
+	// balancer at once, which answers for agents that are not available.
 	Acquire(ctx context.Context, ref Ref) (endpoint Endpoint, done func(), err error)
 	// Remove takes no new callers, lets the present ones finish within the target's drain limit,
 	// then stops the release. It returns as soon as the work is accepted. Removing an absent

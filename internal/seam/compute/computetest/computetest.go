@@ -255,7 +255,8 @@ func removeWakes(f fixture) {
 		awaited <- status
 	}()
 	f.remove(r)
-	if err, ok := errors.AsType[*compute.UnavailableError](<-acquired); !ok || err.Status.State != compute.Absent {
+	err := <-acquired
+	if unavailable, ok := errors.AsType[*compute.UnavailableError](err); err != nil && (!ok || unavailable.Status.State != compute.Absent) {
 		f.Errorf("Acquire: got %v, want absent", err)
 	}
 	if got := <-awaited; got.State != compute.Absent {

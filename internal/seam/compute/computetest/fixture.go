@@ -180,12 +180,18 @@ func (f fixture) want(r compute.Release, state compute.State, reason string) com
 	return got
 }
 
-// wantUnavailable checks that a release is not available, and why.
+// wantUnavailable checks that a release is not available, and why. A target may leave it to the
+// address of the release to say so.
 func (f fixture) wantUnavailable(ctx context.Context, r compute.Release, want compute.State) {
 	f.Helper()
-	_, done, err := f.target.Acquire(ctx, r.Ref)
+	endpoint, done, err := f.target.Acquire(ctx, r.Ref)
 	if err == nil {
-		done()
+		defer done()
+		answer, err := Ask(f.context(), endpoint, "pid")
+		if err == nil || !strings.Contains(err.Error(), "503 Service Unavailable") || !strings.Contains(err.Error(), "is "+string(want)) {
+			f.Errorf("an invocation: got %q, %v, want 503 and %s", answer, err, want)
+		}
+		return
 	}
 	unavailable, ok := errors.AsType[*compute.UnavailableError](err)
 	if !ok || unavailable.Status.State != want || unavailable.Ref != r.Ref {
