@@ -14,9 +14,9 @@ import (
 // Explanation says how a run went: why it ended as it did, and when its parts were done.
 type Explanation struct {
 	Run Run
-	// Cause is why the run failed, was ended early or waits, for a person, for its turn or for a
-	// worker; "" for a run that succeeded or goes on. Evidence are the lines that show the cause.
-	// Remedy says what to change, "" if there is nothing to change.
+	// Cause is why the run failed, was ended early or waits, for a person, for its turn, for a
+	// worker or for its agent; "" for a run that succeeded or goes on. Evidence are the lines that
+	// show the cause. Remedy says what to change, "" if there is nothing to change.
 	Cause    string
 	Evidence []string
 	Remedy   string

@@ -1069,7 +1069,7 @@ type RunCreate struct {
 
 // RunExplanation defines model for RunExplanation.
 type RunExplanation struct {
-	// Cause The reason why the run failed, was ended early or waits, for a person, for its turn or for a worker (`NO_CAPACITY`); null for a run that succeeded or goes on.
+	// Cause The reason why the run failed, was ended early or waits, for a person, for its turn, for a worker (`NO_CAPACITY`) or for its agent (`AGENT_ABSENT`); null for a run that succeeded or goes on.
 	Cause     *string `json:"cause"`
 	CreatedAt string  `json:"created_at"`
 	EndedAt   *string `json:"ended_at"`
