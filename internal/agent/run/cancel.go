@@ -100,7 +100,7 @@ func (s *Store) cancel(ctx context.Context, ref Ref, c cancellation, in ...Statu
 		if run.Run == t.Lock.Run {
 			o, err = s.cancelActive(ctx, t, run, c.action, c.why)
 		} else {
-			o = s.cancelQueued(t, run, c.action, c.why)
+			o, err = s.cancelQueued(ctx, t, run, c.action, c.why)
 		}
 		o.Join(c.also)
 		return o, err
@@ -189,20 +189,42 @@ func (r Run) takenBack(why Reason) bool {
 	return r.Attempt == 0 && (why == byRequest || why == byTaking)
 }
 
-// cancelQueued ends a run that waits behind the active run. The run is sealed when its turn
-// would have come.
-func (s *Store) cancelQueued(t thread.Thread, run Run, action Action, why Reason) (o record.Outbox) {
+// cancelQueued ends a run that waits behind the active run, and tells of its end at once. The run
+// is sealed when its turn would have come.
+func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {
 		o.Add(table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
 		run.Status = Removed
 		o.Join(s.observe(run))
 	} else {
-		o.Add(record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits))
+		run.Status, run.CancelReason = Interrupted, why
+		o.Add(record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why), attrTold: true}, waits))
+		tell, err := s.tellQueued(ctx, t, run, now)
+		if err != nil {
+			return o, err
+		}
+		o.Join(tell)
 	}
 	o.Add(t.ChangeLock(now))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, nil) })
-	return o
+	return o, nil
+}
+
+// tellQueued is tell for a run that is cancelled while it waits. The message shows the state before
+// the active run, which may work for hours.
+func (s *Store) tellQueued(ctx context.Context, t thread.Thread, run Run, now time.Time) (record.Outbox, error) {
+	if run.Webhook == "" {
+		return s.observe(run), nil
+	}
+	if t.Lock.Unsealed {
+		return record.Outbox{}, s.clearFirst(ctx, t.Ref)
+	}
+	if err := s.loadBulk(ctx, &run); err != nil {
+		return record.Outbox{}, err
+	}
+	st, err := s.threads.StateAt(ctx, t.Ref, t.Lock.Checkpoint)
+	return s.tell(run, st.Values, now), err
 }
 
 // cancelled does the work that follows a cancel. Rescue finds work that is left undone.
@@ -211,12 +233,9 @@ func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
 		s.stop(ctx, run, "the run was cancelled")
 	}
 	if next != nil {
-		s.start(ctx, *next) // the next run's worker seals the thread before it begins
-		return
+		s.start(ctx, *next)
 	}
-	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
-		s.log.ErrorContext(ctx, "thread was not sealed: reconcile seals it later", "thread", run.Thread, "error", err)
-	}
+	s.sealBefore(ctx, run.Ref.Ref, next)
 }
 
 // CancelThread ends all unfinished runs of a thread at once, however many there are, and reports

@@ -194,7 +194,7 @@ func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own re
 			return nil, o, err
 		}
 		change := t.ChangeLock(now)
-		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.passed)
+		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.passed != "")
 		pass := s.passOn(t, &change, q.next, thread.Rest{
 			Status: threadStatus(outcome), Interrupts: outcome.Interrupts, Run: a.Run.Run,
 		})
@@ -202,6 +202,7 @@ func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own re
 		o.Join(s.tellQuestions(t, outcome.Interrupts))
 		o.AddOr(pass[0], a.gaveWay)
 		o.Add(pass[1:]...)
+		o.Join(s.sealPassed(t.Ref, q, now))
 		return q.next, o, nil
 	})
 }
@@ -219,8 +220,19 @@ func (a *Attempt) gaveWay(*table.Item) error {
 type queue struct {
 	// next is the oldest waiting run, nil if no run waits.
 	next *Run
-	// passed says that cancelled runs lie before next.
-	passed bool
+	// passed is the newest cancelled run before next, "" if there is no such run.
+	passed string
+}
+
+// sealPassed seals the cancelled runs that Finish has passed over, unless the worker of the next run
+// does so. One of them has a lease until then, so that they are sealed in any case.
+func (s *Store) sealPassed(ref thread.Ref, q queue, now time.Time) (o record.Outbox) {
+	if q.passed == "" || s.seals(q.next) {
+		return o
+	}
+	o.Add(table.Update{Key: Ref{Ref: ref, Run: q.passed}.Key(), Index: s.leaseEntry(q.passed, now), If: table.Present()})
+	o.Then(func(ctx context.Context) { s.sealBefore(ctx, ref, q.next) })
+	return o
 }
 
 // queued finds the next run of a thread.
@@ -242,7 +254,9 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 			q.next = &run
 			break
 		}
-		q.passed = true
+		if run.Refusal == nil { // a refused run has nothing to seal
+			q.passed = run.Run
+		}
 	}
 	return q, nil
 }

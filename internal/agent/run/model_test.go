@@ -382,6 +382,9 @@ func (m *model) look() {
 	}
 	th := m.thread()
 	lock := th.Lock
+	if !lock.Busy && lock.Unsealed {
+		m.t.Fatalf("nothing seals the idle thread: %+v", lock)
+	}
 	if possible := m.rests(listed); !lock.Busy && !slices.Contains(possible, th.Status) {
 		m.t.Fatalf("the thread is %s, possible are %q", th.Status, possible)
 	}

@@ -103,6 +103,9 @@ type Run struct {
 	// HasReader says that a reader waits, or has waited, for the run's events as they come. It
 	// is set only if Config.Paced is.
 	HasReader bool
+	// Told says that the webhook and the Observer know of the run's end, though the run is not
+	// sealed yet.
+	Told bool
 
 	Progress
 }
@@ -125,6 +128,7 @@ const (
 	attrStarted      = "started"
 	attrAbsent       = "absent"
 	attrCancelReason = "cancel_reason"
+	attrTold         = "told"
 	attrHasReader    = "watched" // the name of HasReader in an earlier version
 )
 
@@ -144,6 +148,7 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		Detached:     read.Bool(attrDetached),
 		Bulk:         read.Int(attrBulk),
 		HasReader:    read.Int(attrHasReader) > 0,
+		Told:         read.Bool(attrTold),
 		Progress:     progressOf(&read),
 	}
 	if r.CancelReason == "" && r.Status == Interrupted && read.Text(attrStatus) == string(Pending) {

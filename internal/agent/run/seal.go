@@ -34,6 +34,21 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 	return t, err
 }
 
+// seals reports whether the worker of the run that follows is about to seal the thread. No worker
+// comes if no run follows, and none comes soon to a delayed run.
+func (s *Store) seals(next *Run) bool { return next != nil && !next.Due.After(s.now()) }
+
+// sealBefore seals a thread after a commit that has left runs to seal, unless the worker of the
+// next run does so.
+func (s *Store) sealBefore(ctx context.Context, ref thread.Ref, next *Run) {
+	if s.seals(next) {
+		return
+	}
+	if _, err := s.Seal(ctx, ref); err != nil {
+		s.log.ErrorContext(ctx, "thread was not sealed: reconcile seals it later", "thread", ref.Thread, "error", err)
+	}
+}
+
 // sealResult is a thread and its log after a batch. The log is nil if it must be read again.
 type sealResult struct {
 	thread thread.Thread
@@ -188,6 +203,10 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 		b.out.Add(table.Delete{Key: amended(run.Ref)})
 	}
 	b.out.Join(b.releasePermit(run))
+	b.sealed = run.Run
+	if run.Told {
+		return nil
+	}
 	run.Status = Interrupted
 	tell := b.tell(run, b.log.Values, b.now)
 	b.out.Join(tell)
@@ -196,7 +215,6 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 			b.size += len(put.Item.Body)
 		}
 	}
-	b.sealed = run.Run
 	return nil
 }
 
