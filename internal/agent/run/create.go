@@ -239,6 +239,9 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool)
 		p.endActive.Join(s.tellQuestions(t, nil)) // the new run answers or passes over the questions
 		p.endActive.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
+	if takesOver {
+		p.endActive.Then(func(ctx context.Context) { s.sealBefore(ctx, t.Ref, &run) })
+	}
 	if !t.Lock.Busy {
 		t.Begin(&p.change, run.AssistantID, run.Graph, run.Config)
 	}

@@ -77,6 +77,14 @@ var leavings = map[string]func(f *fixture) (run.Run, func() error){
 			return err
 		}
 	},
+	"a delayed run interrupts": func(f *fixture) (run.Run, func() error) {
+		r := f.createAfter("1", run.Enqueue, 0)
+		f.claim(r)
+		return r, func() error {
+			f.createAfter("delayed", run.Interrupt, time.Hour)
+			return nil
+		}
+	},
 	"a run ends before a cancelled run": func(f *fixture) (run.Run, func() error) {
 		_, a := f.started("1")
 		r := f.createAfter("2", run.Enqueue, 0)
