@@ -235,15 +235,20 @@ func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, th
 }
 
 // Settled returns a run in its final form. An interrupted run is returned after its leftovers were
-// sealed.
+// sealed. If it was cancelled while it waits, it is sealed when the active run has ended: until then
+// its checkpoint is the newest before the active run.
 func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if run.Status != Interrupted {
 		return run, nil
 	}
-	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
+	t, err := s.Seal(ctx, run.Ref.Ref)
+	if err != nil {
 		return run, err
 	}
-	return s.getWithoutBulk(ctx, run.Ref)
+	if run, err = s.getWithoutBulk(ctx, run.Ref); run.Run > t.Lock.Sealed {
+		run.Checkpoint = t.Lock.Checkpoint
+	}
+	return run, err
 }
 
 // Result returns the state that a finished run left behind: the state of its last checkpoint.

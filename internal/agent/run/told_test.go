@@ -168,6 +168,9 @@ func TestTheEndOfAQueuedRunIsToldAtOnce(t *testing.T) {
 		if diff := cmp.Diff(want, f.told(r)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+		if diff := cmp.Diff([]string{"human before"}, f.result(r)); diff != "" {
+			t.Errorf("%s: the result (-want +got):\n%s", name, diff)
+		}
 		f.must(f.runs.Delete(t.Context(), r.Ref))
 		f.finish(a)
 		if diff := cmp.Diff(want, f.told(r)); diff != "" {
