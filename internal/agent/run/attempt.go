@@ -39,6 +39,10 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 // ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
 var ErrNoProgress = errors.New("the run makes no progress")
 
+// ErrCheckpointGone is returned by Claim for a run that forks from a checkpoint that has been removed
+// since the run was created.
+var ErrCheckpointGone = errors.New("the checkpoint of the run is gone")
+
 // NotDueError is returned by Claim for a delayed run whose due time has not come.
 type NotDueError struct{ Due time.Time }
 
@@ -178,15 +182,14 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 // forks from an earlier checkpoint loads the state of that checkpoint.
 func (a *Attempt) prepare(ctx context.Context) (err error) {
 	threads, own := a.store.threads, a.Run.Run
-	branch := a.Run.Attempt == 0 && a.Run.Fork != nil && a.Run.Fork.Number != a.thread.Lock.Checkpoint
+	fork := a.Run.Fork
+	branch := a.Run.Attempt == 0 && fork != nil && (fork.Number != a.thread.Lock.Checkpoint || !fork.isAt(a.Log.State))
 	if branch {
-		st, err := threads.StateAt(ctx, a.Run.Ref.Ref, a.Run.Fork.Number)
+		st, err := a.store.base(ctx, a.Run)
 		if err != nil {
 			return err
 		}
-		if a.Log = thread.NewLog(a.Run.Ref.Ref, st); a.Run.Fork.Number >= 0 && st.At.ID != a.Run.Fork.ID {
-			return fmt.Errorf("checkpoint %s of run %s is gone", a.Run.Fork.ID, own)
-		}
+		a.Log = thread.NewLog(a.Run.Ref.Ref, st)
 	}
 	if a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.Log.At, own); err != nil {
 		return err
@@ -198,6 +201,33 @@ func (a *Attempt) prepare(ctx context.Context) (err error) {
 		a.Log = a.Log.Fork(a.thread.Lock.Checkpoint, a.Pending)
 	}
 	return nil
+}
+
+// isAt reports whether a state is that of the checkpoint.
+func (f *Fork) isAt(st thread.State) bool { return f.Number < 0 || st.At.ID == f.ID }
+
+// base returns the state from which a run forks, or ErrCheckpointGone: another run may have been
+// rolled back, or the thread pruned, while the run waited.
+func (s *Store) base(ctx context.Context, run Run) (thread.State, error) {
+	st, err := s.threads.StateAt(ctx, run.Ref.Ref, run.Fork.Number)
+	if err == nil && !run.Fork.isAt(st) {
+		err = ErrCheckpointGone
+	}
+	return st, err
+}
+
+// hasInput reports whether a run has never begun and has an input that can go into the state. The
+// input of a fork whose checkpoint is gone belongs to no state.
+func (s *Store) hasInput(ctx context.Context, run Run) (bool, error) {
+	has := run.Attempt == 0 && run.GraphInput().isObject()
+	if !has || run.Fork == nil {
+		return has, nil
+	}
+	_, err := s.base(ctx, run)
+	if errors.Is(err, ErrCheckpointGone) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Checkpoints returns the agent's own checkpoints to continue from, nil before the agent's

@@ -20,6 +20,7 @@ const (
 	FailureAgentUnavailable  = "AgentUnavailable"
 	FailureAgentRefused      = "AgentRefused"
 	FailureAttemptsExhausted = "AttemptsExhausted"
+	FailureCheckpointGone    = "CheckpointGone"
 	FailureContractViolation = "ContractViolation"
 	FailureInternal          = "InternalError"
 	FailureInvalidUpdate     = "InvalidUpdate"
@@ -47,6 +48,7 @@ var remedies = map[string]string{
 	FailureAgentUnavailable:  "Read the agent's log at that time: it says why the agent ended. Correct the agent, and deploy it again.",
 	FailureAgentRefused:      "Read the agent's log at that time. An agent answers POST /invocations with the status 200 and a stream of events.",
 	FailureAttemptsExhausted: "Read the agent's log at that time. If the agent was killed, it may need more memory: source_config.resource_spec of the deployment.",
+	FailureCheckpointGone:    "Start the run again, from a checkpoint that the history of the thread names.",
 	FailureContractViolation: "Correct what the agent answers to POST /invocations, and deploy it again.",
 	FailureInternal:          "Start the run again, and tell the operator of the platform if it fails again.",
 	FailureInvalidUpdate:     "Correct what the node returns, and deploy the agent again.",

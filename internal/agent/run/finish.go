@@ -165,7 +165,11 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		if a.Run.Attempt == 0 && a.Run.GraphInput().isObject() {
+		has, err := s.hasInput(ctx, a.Run)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if has {
 			err = a.try(func(d *draft) error { return d.foldAs(d.Run.Input.JSON(), thread.SourceInput, nodeInput) })
 			if err != nil && !isTooLarge(err) { // an input that the state cannot hold stays with its run only
 				return struct{}{}, err

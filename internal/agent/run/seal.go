@@ -240,16 +240,16 @@ func (b *sealPlan) fold(ctx context.Context, run Run) error {
 	case run.takenBack(run.CancelReason):
 		return nil
 	case run.Attempt == 0:
-		return b.addInput(run)
+		return b.addInput(ctx, run)
 	default:
 		return b.addLeftovers(ctx, run)
 	}
 }
 
 // addInput adds the input of a run that never started.
-func (b *sealPlan) addInput(run Run) error {
-	if !run.GraphInput().isObject() {
-		return nil
+func (b *sealPlan) addInput(ctx context.Context, run Run) error {
+	if has, err := b.hasInput(ctx, run); err != nil || !has {
+		return err
 	}
 	newID := func() string { return id.New(b.now) }
 	input, err := state.Coerce(run.Input.JSON(), newID)

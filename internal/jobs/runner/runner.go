@@ -274,6 +274,9 @@ func (r *Runner) unclaimed(ctx context.Context, ref run.Ref, err error) error {
 	case errors.Is(err, run.ErrAttemptsExhausted):
 		return r.Runs.Fail(ctx, ref, run.Failure{Name: run.FailureAttemptsExhausted, Message: fmt.Sprintf(
 			"None of %d attempts could be completed: the agent, or the worker that called it, ended before its answer did.", run.MaxAttempts)})
+	case errors.Is(err, run.ErrCheckpointGone):
+		return r.Runs.Fail(ctx, ref, run.Failure{Name: run.FailureCheckpointGone, Message: "The checkpoint from which the run was to go on " +
+			"has been removed: another run was rolled back, or the history of the thread was pruned."})
 	case errors.Is(err, run.ErrNoProgress):
 		return r.Runs.TimeOut(ctx, ref, run.Failure{Name: run.FailureNoProgress, Message: fmt.Sprintf(
 			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})

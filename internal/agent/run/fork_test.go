@@ -1,0 +1,63 @@
+package run_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+)
+
+// forked creates a run that waits to go on from a checkpoint that a rollback has removed. If refilled,
+// there is another checkpoint of the same number.
+func (f *fixture) forked(refilled bool) run.Run {
+	f.t.Helper()
+	first, a := f.started("first")
+	f.answer(a, "m", "removed")
+	f.flush(a)
+	st, err := f.threads.State(f.t.Context(), f.ref)
+	f.must(err)
+	if refilled {
+		for _, text := range []string{"lost 1", "lost 2"} {
+			f.must(f.runs.CancelOnDisconnect(f.t.Context(), f.create(text, run.Enqueue).Ref))
+		}
+	}
+	request := say("fork", run.Enqueue)
+	request.Fork = &run.Fork{ID: st.At.ID}
+	fork, err := f.runs.Create(f.t.Context(), f.ref, request)
+	f.must(err)
+	f.must(f.runs.Cancel(f.t.Context(), first.Ref, run.ActionRollback))
+	return fork
+}
+
+// TestAForkFromARemovedCheckpoint checks that a fork whose checkpoint is gone fails at its first
+// claim, and that its input comes into no state, however it ends.
+func TestAForkFromARemovedCheckpoint(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(f *fixture, fork run.Run) error{
+		"it fails": func(f *fixture, fork run.Run) error {
+			return f.runs.Fail(f.t.Context(), fork.Ref, run.Failure{Name: run.FailureCheckpointGone})
+		},
+		"it is interrupted": func(f *fixture, _ run.Run) error {
+			f.create("next", run.Interrupt)
+			return nil
+		},
+		"its client is lost": func(f *fixture, fork run.Run) error { return f.runs.CancelOnDisconnect(f.t.Context(), fork.Ref) },
+	} {
+		for _, refilled := range []bool{false, true} {
+			f, want := newFixture(t), []string{}
+			fork := f.forked(refilled)
+			if _, err := f.runs.Claim(t.Context(), fork.Ref, 0); !errors.Is(err, run.ErrCheckpointGone) {
+				t.Errorf("%s, refilled: %t: the claim says %v", name, refilled, err)
+			}
+			f.must(end(f, fork))
+			if refilled {
+				want = []string{"human lost 1", "human lost 2"}
+			}
+			if diff := cmp.Diff(want, f.messages()); diff != "" {
+				t.Errorf("%s, refilled: %t: messages (-want +got):\n%s", name, refilled, diff)
+			}
+		}
+	}
+}
