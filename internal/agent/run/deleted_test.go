@@ -112,11 +112,34 @@ func TestTheThreadOfARemovedTemporaryRunGoes(t *testing.T) {
 			remove(f, first)
 			f.hand.move(time.Hour)
 			f.must(f.runs.Rescue(t.Context(), f.hand.now()))
-			f.must(f.threads.Sweep(t.Context(), f.hand.now()))
+			f.must(f.threads.Sweep(t.Context(), f.hand.now(), f.runs.Seal))
 			if left := f.items(); len(left) > 0 {
 				t.Errorf("%d items are left after an hour", len(left))
 			}
 		})
+	}
+}
+
+// TestAThreadThatIsNotSealedExpires checks that a sweep seals a thread whose process died before it
+// could, and that the thread goes when its time is over again.
+func TestAThreadThatIsNotSealedExpires(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, err := f.threads.Patch(t.Context(), f.ref, thread.Patch{TTL: &thread.TTL{Strategy: thread.StrategyDelete, Minutes: 1}})
+	f.must(err)
+	_, leave := leavings["a run ends before a run whose client is lost"](f)
+	f.table.afterNext(func() { f.table.dead.Store(true) })
+	f.must(leave())
+	f.table.dead.Store(false)
+	for _, unsealed := range []bool{true, false} {
+		if got := f.thread().Lock.Unsealed; got != unsealed {
+			t.Errorf("unsealed: got %t, want %t", got, unsealed)
+		}
+		f.hand.move(time.Hour)
+		f.must(f.threads.Sweep(t.Context(), f.hand.now(), f.runs.Seal))
+	}
+	if _, err := f.threads.Get(t.Context(), f.ref); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the thread when its time is over: %v", err)
 	}
 }
 
@@ -130,13 +153,13 @@ func TestARunIsCreatedWhileItsThreadExpires(t *testing.T) {
 	f.hand.move(time.Hour)
 	var created run.Run
 	f.table.beforeNext(func() { created = f.create("meanwhile", run.Enqueue) })
-	f.must(f.threads.Sweep(t.Context(), f.hand.now()))
+	f.must(f.threads.Sweep(t.Context(), f.hand.now(), f.runs.Seal))
 	f.finish(f.claim(created))
 	if diff := cmp.Diff([]string{"human meanwhile"}, f.messages()); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	f.hand.move(time.Hour)
-	f.must(f.threads.Sweep(t.Context(), f.hand.now()))
+	f.must(f.threads.Sweep(t.Context(), f.hand.now(), f.runs.Seal))
 	if _, err := f.threads.Get(t.Context(), f.ref); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the thread when its time is over: %v", err)
 	}

@@ -44,7 +44,7 @@ func TestAThreadIsCreatedAgainMeanwhile(t *testing.T) {
 			_, err := s.Patch(t.Context(), ref, thread.Patch{Metadata: []byte(`{"seen":true}`)})
 			return err
 		}, 0, `{"owner":"grace","seen":true}`},
-		"the end of its time":   {func(s *thread.Store, _ thread.Ref, now clock.Clock) error { return s.Sweep(t.Context(), now()) }, 0, `{"owner":"grace"}`},
+		"the end of its time":   {func(s *thread.Store, _ thread.Ref, now clock.Clock) error { return s.Sweep(t.Context(), now(), nil) }, 0, `{"owner":"grace"}`},
 		"the end of an erasure": {func(s *thread.Store, ref thread.Ref, _ clock.Clock) error { return s.Delete(t.Context(), ref) }, 1, `{"owner":"grace"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAThreadIsCreatedAgainMeanwhile(t *testing.T) {
 			passed.Add(int64(2 * time.Minute))
 			tb.before = func() {
 				if c.after > 0 { // the thread is a tombstone, whose timer another process carries out
-					check.Must(t, other.Sweep(t.Context(), now().Add(time.Hour)))
+					check.Must(t, other.Sweep(t.Context(), now().Add(time.Hour), nil))
 				} else {
 					check.Must(t, other.Delete(t.Context(), ref))
 				}

@@ -55,7 +55,7 @@ func TestAttackThreadsThatCannotBeRead(t *testing.T) {
 	now = now.Add(time.Hour)
 	trouble = fault.New(fault.Unavailable, "It has failed.")
 	for range 2 {
-		if err := s.Sweep(t.Context(), now); err != nil && !cipher.IsUnavailable(err) {
+		if err := s.Sweep(t.Context(), now, nil); err != nil && !cipher.IsUnavailable(err) {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestAttackThreadsThatCannotBeRead(t *testing.T) {
 	trouble = nil
 	now = now.Add(2 * time.Minute)
 	for range 2 {
-		check.Must(t, s.Sweep(t.Context(), now))
+		check.Must(t, s.Sweep(t.Context(), now, nil))
 	}
 	if _, err := s.Get(t.Context(), first); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the first thread is left when the handlers answer again: %v", err)

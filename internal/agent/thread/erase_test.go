@@ -41,7 +41,7 @@ func stepped(t *testing.T, steps int) (*thread.Store, *fixtures.Halfway, thread.
 func TestADeletionThatEndsHalfway(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(s *thread.Store, of thread.Ref) error{
-		"a timer": func(s *thread.Store, _ thread.Ref) error { return s.Sweep(t.Context(), start.Add(time.Hour)) },
+		"a timer": func(s *thread.Store, _ thread.Ref) error { return s.Sweep(t.Context(), start.Add(time.Hour), nil) },
 		"a teardown": func(s *thread.Store, of thread.Ref) error {
 			_, err := s.Erase(t.Context(), of.Workspace, of.Deployment)
 			return err

@@ -89,22 +89,27 @@ const (
 	sweepAgain = time.Minute
 )
 
+// Sealer puts what superseded runs left into the state of a thread.
+type Sealer func(context.Context, Ref) (Thread, error)
+
 // Sweep deletes or prunes the threads whose time is over, a bounded number in one pass. It
-// also goes on with deletions whose process died. When ctx ends, it leaves the rest to the
-// next pass; this is no error.
-func (s *Store) Sweep(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, s.sweep)
+// also goes on with deletions whose process died. It has seal complete a thread first. When ctx
+// ends, it leaves the rest to the next pass; this is no error.
+func (s *Store) Sweep(ctx context.Context, dueBy time.Time, seal Sealer) error {
+	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, func(ctx context.Context, noted *table.Item) error {
+		return s.sweep(ctx, noted, seal)
+	})
 }
 
 // sweep carries out a thread's time to live. If it cannot, for example because the repository's own
 // encryption does not answer, a timer tries again later: the thread must not take the place of
 // others in each pass.
-func (s *Store) sweep(ctx context.Context, noted *table.Item) error {
+func (s *Store) sweep(ctx context.Context, noted *table.Item, seal Sealer) error {
 	parts, err := keys.ParseThread(noted.Key)
 	if err != nil {
 		return err
 	}
-	err = s.carryOut(ctx, Ref(parts), noted)
+	err = s.carryOut(ctx, Ref(parts), noted, seal)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -118,7 +123,7 @@ func (s *Store) sweep(ctx context.Context, noted *table.Item) error {
 	return errors.Join(err, getErr)
 }
 
-func (s *Store) carryOut(ctx context.Context, ref Ref, item *table.Item) error {
+func (s *Store) carryOut(ctx context.Context, ref Ref, item *table.Item, seal Sealer) error {
 	found, err := s.table.GetBatch(ctx, ref.Key(), item.Key)
 	if err != nil {
 		return fmt.Errorf("get thread: %w", err)
@@ -138,17 +143,23 @@ func (s *Store) carryOut(ctx context.Context, ref Ref, item *table.Item) error {
 	if err != nil {
 		return err
 	}
-	return s.expire(ctx, t, *ttl, item)
+	return s.expire(ctx, t, *ttl, item, seal)
 }
 
 // expire carries out a thread's time to live if the thread's time is over.
-func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item) error {
+func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item, seal Sealer) error {
 	now := s.now()
 	switch due := t.Updated.Add(ttl.Duration()); {
 	case due.After(now):
 		return s.moveTTL(ctx, item, t.Ref, due)
-	case t.Lock.Busy || t.Lock.Unsealed:
+	case t.Lock.Busy:
 		return s.moveTTL(ctx, item, t.Ref, now.Add(sweepAgain))
+	case t.Lock.Unsealed:
+		sealed, err := seal(ctx, t.Ref)
+		if err != nil {
+			return err
+		}
+		return s.moveTTL(ctx, item, t.Ref, sealed.Updated.Add(ttl.Duration()))
 	case ttl.Strategy == StrategyKeepLatest:
 		return s.keepLatest(ctx, t, item, now.Add(max(ttl.Duration(), sweepAgain)))
 	}

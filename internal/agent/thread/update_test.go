@@ -196,11 +196,11 @@ func TestACopyWhoseProcessDies(t *testing.T) {
 		check.Must(t, err)
 		return len(page.Items)
 	}
-	check.Must(t, s.Sweep(t.Context(), start.Add(time.Minute)))
+	check.Must(t, s.Sweep(t.Context(), start.Add(time.Minute), nil))
 	if left := count(); left < 2 {
 		t.Errorf("%d items of a copy are left that may be under way", left)
 	}
-	check.Must(t, s.Sweep(t.Context(), start.Add(2*time.Hour)))
+	check.Must(t, s.Sweep(t.Context(), start.Add(2*time.Hour), nil))
 	if left := count(); left > 0 {
 		t.Errorf("%d items of the copy are left", left)
 	}

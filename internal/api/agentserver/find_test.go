@@ -188,7 +188,7 @@ func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 	f.start(t, busy, script(graphtest.Step{Hold: true}))
 	long := "/threads/" + f.call(t, "POST", "/threads", object{"ttl": object{"ttl": 60}}).string("thread_id")
 	for f.call(t, "GET", brief, nil).StatusCode != http.StatusNotFound {
-		check.Must(t, f.threads.Sweep(t.Context(), clock.System()))
+		check.Must(t, f.threads.Sweep(t.Context(), clock.System(), nil))
 	}
 	for _, path := range []string{busy, long} {
 		wantStatus(t, f.call(t, "GET", path, nil), http.StatusOK)

@@ -14,7 +14,7 @@ import (
 func (f *fixture) pass(t *testing.T, minutes int64) {
 	t.Helper()
 	f.ahead.Add(minutes * int64(time.Minute))
-	check.Must(t, f.threads.Sweep(t.Context(), f.now()))
+	check.Must(t, f.threads.Sweep(t.Context(), f.now(), nil))
 }
 
 // states counts the states of a thread's history.

@@ -88,7 +88,7 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 		begin("fire crons", func() error { return r.Crons.Fire(pass, r.Now()) })
 	}
 	if r.Threads != nil {
-		begin("sweep threads", func() error { return r.Threads.Sweep(pass, r.Now()) })
+		begin("sweep threads", func() error { return r.Threads.Sweep(pass, r.Now(), r.Runs.Seal) })
 	}
 	rescues.Wait()
 	if r.Sweep != nil && pass.Err() == nil {
