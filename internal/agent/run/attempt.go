@@ -39,8 +39,8 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 // ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
 var ErrNoProgress = errors.New("the run makes no progress")
 
-// ErrCheckpointGone is returned by Claim for a run that forks from a checkpoint that has been removed
-// since the run was created.
+// ErrCheckpointGone is returned by Claim for a run that forks from a checkpoint that was removed
+// after the run was created.
 var ErrCheckpointGone = errors.New("the checkpoint of the run is gone")
 
 // NotDueError is returned by Claim for a delayed run whose due time has not come.

@@ -183,8 +183,8 @@ func (r Run) rest(why Reason) (rest thread.Rest, leaves bool) {
 	}
 }
 
-// takenBack reports whether a run that ended for a reason leaves nothing in the state: before a
-// worker took it up, its client cancelled it, or gave its input to another run.
+// takenBack reports whether a run that ended for a reason was taken back: before a worker took it
+// up, its client cancelled it, or gave its input to another run. Such a run leaves nothing.
 func (r Run) takenBack(why Reason) bool {
 	return r.Attempt == 0 && (why == byRequest || why == byTaking)
 }

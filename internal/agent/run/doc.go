@@ -31,9 +31,9 @@
 // delayed run sleeps until the due time.
 //
 // While a run is active, the thread's item keeps what the thread showed before: its status and its
-// questions (thread.Rest). The thread shows both again if the run is removed, or if the run never
-// begins and leaves nothing in the state. If the run superseded others, Seal notes first what the
-// thread shows after these.
+// questions (thread.Rest). The thread shows both again if the run is removed, or if the run leaves
+// nothing in the state (see Seal). If the run superseded others, Seal notes first what the thread
+// shows after these.
 //
 // # An interrupt, step by step
 //
@@ -113,9 +113,18 @@
 //   - the input of an interrupted run, if the agent took the input and made no step with it;
 //   - the inputs of runs that were interrupted before their first claim.
 //
-// A request that cancels a run before its first claim leaves nothing in the state: the client took
-// the run back, or another run has its input. If the client only lost its connection, the state
-// gets the run's input.
+// Some runs that ended before their first claim leave nothing in the state:
+//
+//   - a run that was taken back: its client cancelled it, or gave its input to another run. If the
+//     client only lost its connection, the run is not taken back, and the state gets its input;
+//   - a run without an input, such as an answer to questions;
+//   - a run that Refuse has created. Seal passes over it.
+//
+// The input of a fork whose checkpoint is gone goes into no state, either.
+//
+// A run that is cancelled while it waits in the queue is sealed when the active run has ended,
+// because its input follows what that run leaves. Its webhook and the Observer hear of its end from
+// the cancel itself (Run.Told).
 //
 // Seal works in batches, each in a transaction of its own. A batch starts behind the mark Sealed,
 // and has the condition that the lock's epoch is the epoch that was read. So Seal is idempotent,
@@ -126,15 +135,22 @@
 // StateTooLarge. These call Seal:
 //
 //   - Claim, Fail and TimeOut, if the lock says Unsealed;
+//   - Create, Cancel, Finish, Fail and TimeOut, after their commit, if they leave runs to seal that
+//     no worker is about to seal: no run follows, or a delayed run;
 //   - Create with a rollback or a fork, if an earlier rollback is not completely erased;
 //   - Create with an interrupt, if it would replace the reason of queued runs that an earlier
 //     interrupt or cancel superseded;
 //   - Create of a run that goes before a delayed run, if the lock says Unsealed or Cut;
 //   - Cancel, in the cases of Create with a rollback or an interrupt, if the run leaves nothing and
-//     the lock says Unsealed, and after its commit if no run follows;
+//     the lock says Unsealed, and for the message to the webhook of a queued run;
 //   - Rescue, if the lease of a superseded run is over;
+//   - the timer of threads whose time to live is over;
 //   - Delete, a client's update of the state, the pruning of a thread, and the readers of the
-//     newest state, of the history and of an interrupted run's result.
+//     newest state, of the history, of an interrupted run's result and of the events from now on.
+//
+// If the process dies between such a commit and its Seal, Rescue seals the thread: each of these
+// commits leaves a run with a lease. It is the run that Create or Cancel has ended, or the newest
+// of the cancelled runs behind the run that has finished.
 //
 // The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
 // and Cut marks removed runs. Type thread.Lock describes each mark.

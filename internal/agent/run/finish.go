@@ -228,8 +228,8 @@ type queue struct {
 	passed string
 }
 
-// sealPassed seals the cancelled runs that Finish has passed over, unless the worker of the next run
-// does so. One of them has a lease until then, so that they are sealed in any case.
+// sealPassed seals the cancelled runs that Finish has passed over, unless the worker of the next
+// run does so. One of them has a lease until then, so that they are sealed in any case.
 func (s *Store) sealPassed(ref thread.Ref, q queue, now time.Time) (o record.Outbox) {
 	if q.passed == "" || s.seals(q.next) {
 		return o

@@ -23,8 +23,8 @@ type ReaderPosition struct {
 }
 
 // Now returns the position of a reader that wants new events only. It is behind the newest event,
-// but before the end of the active run. Now seals the thread, because the lock's position lies before
-// the events of runs that are not sealed.
+// but before the end of the active run. Now seals the thread, because the lock's position lies
+// before the events of runs that are not sealed.
 func (s *Store) Now(ctx context.Context, ref thread.Ref) (ReaderPosition, error) {
 	t, err := s.Seal(ctx, ref)
 	if err != nil || !t.Lock.Busy {

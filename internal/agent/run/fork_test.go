@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// forked creates a run that waits to go on from a checkpoint that a rollback has removed. If refilled,
-// there is another checkpoint of the same number.
+// forked creates a run that waits to go on from a checkpoint that a rollback has removed. If
+// refilled, there is another checkpoint of the same number.
 func (f *fixture) forked(refilled bool) run.Run {
 	f.t.Helper()
 	first, a := f.started("first")

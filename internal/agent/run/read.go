@@ -235,7 +235,7 @@ func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, th
 }
 
 // Settled returns a run in its final form. An interrupted run is returned after its leftovers were
-// sealed. If it was cancelled while it waits, it is sealed when the active run has ended: until then
+// sealed. A run that was cancelled in the queue is sealed when the active run has ended: until then
 // its checkpoint is the newest before the active run.
 func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if run.Status != Interrupted {
