@@ -189,8 +189,14 @@ func (r Run) takenBack(why Reason) bool {
 	return r.Attempt == 0 && (why == byRequest || why == byTaking)
 }
 
-// cancelQueued ends a run that waits behind the active run, and tells of its end at once. The run
-// is sealed when its turn would have come.
+// settled reports whether nothing of an ended run is left to seal: the run was refused, or it was
+// taken back in the queue, and its end is told.
+func (r Run) settled() bool {
+	return r.Refusal != nil || (r.Told && r.takenBack(r.CancelReason))
+}
+
+// cancelQueued ends a run that waits behind the active run, and tells of its end at once. If the
+// state gets its input, the run is sealed when its turn would have come.
 func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {

@@ -118,13 +118,14 @@
 //   - a run that was taken back: its client cancelled it, or gave its input to another run. If the
 //     client only lost its connection, the run is not taken back, and the state gets its input;
 //   - a run without an input, such as an answer to questions;
-//   - a run that Refuse has created. Seal passes over it.
+//   - a run that Refuse has created.
 //
 // The input of a fork whose checkpoint is gone goes into no state, either.
 //
-// A run that is cancelled while it waits in the queue is sealed when the active run has ended,
-// because its input follows what that run leaves. Its webhook and the Observer hear of its end from
-// the cancel itself (Run.Told).
+// The webhook of a run that is cancelled in the queue, and the Observer, hear of its end from the
+// cancel itself (Run.Told). If the run was taken back, nothing is left to seal, and Finish and Seal
+// pass over it, as over a refused run. If its client was lost, the run is sealed when the active
+// run has ended, because its input follows what that run leaves.
 //
 // Seal works in batches, each in a transaction of its own. A batch starts behind the mark Sealed,
 // and has the condition that the lock's epoch is the epoch that was read. So Seal is idempotent,
@@ -150,7 +151,7 @@
 //
 // If the process dies between such a commit and its Seal, Rescue seals the thread: each of these
 // commits leaves a run with a lease. It is the run that Create or Cancel has ended, or the newest
-// of the cancelled runs behind the run that has finished.
+// of the runs to seal behind the run that has finished.
 //
 // The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
 // and Cut marks removed runs. Type thread.Lock describes each mark.

@@ -224,7 +224,7 @@ func (a *Attempt) gaveWay(*table.Item) error {
 type queue struct {
 	// next is the oldest waiting run, nil if no run waits.
 	next *Run
-	// passed is the newest cancelled run before next, "" if there is no such run.
+	// passed is the newest cancelled run before next that must be sealed, "" if there is none.
 	passed string
 }
 
@@ -258,7 +258,7 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 			q.next = &run
 			break
 		}
-		if run.Refusal == nil { // a refused run has nothing to seal
+		if !run.settled() {
 			q.passed = run.Run
 		}
 	}

@@ -235,8 +235,8 @@ func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, th
 }
 
 // Settled returns a run in its final form. An interrupted run is returned after its leftovers were
-// sealed. A run that was cancelled in the queue is sealed when the active run has ended: until then
-// its checkpoint is the newest before the active run.
+// sealed. The checkpoint of a run that was cancelled in the queue is the thread's present one,
+// unless Seal has put the run's input into the state.
 func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if run.Status != Interrupted {
 		return run, nil
@@ -245,7 +245,7 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if err != nil {
 		return run, err
 	}
-	if run, err = s.getWithoutBulk(ctx, run.Ref); run.Run > t.Lock.Sealed {
+	if run, err = s.getWithoutBulk(ctx, run.Ref); run.settled() || run.Run > t.Lock.Sealed {
 		run.Checkpoint = t.Lock.Checkpoint
 	}
 	return run, err

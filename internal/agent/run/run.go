@@ -103,8 +103,8 @@ type Run struct {
 	// HasReader says that a reader waits, or has waited, for the run's events as they come. It
 	// is set only if Config.Paced is.
 	HasReader bool
-	// Told says that the webhook and the Observer know of the run's end, though the run is not
-	// sealed yet.
+	// Told says that the webhook and the Observer know of the run's end, because it was cancelled
+	// in the queue.
 	Told bool
 
 	Progress

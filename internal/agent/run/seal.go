@@ -178,9 +178,9 @@ func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 	return s.loadBulk(ctx, waited...)
 }
 
-// add adds one run to the batch. A run that was refused has no leftovers.
+// add adds one run to the batch.
 func (b *sealPlan) add(ctx context.Context, run Run) error {
-	if run.Refusal != nil {
+	if run.settled() {
 		b.sealed = run.Run
 		return nil
 	}

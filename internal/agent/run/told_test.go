@@ -179,23 +179,47 @@ func TestTheEndOfAQueuedRunIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestARefusedRunLeavesNothingToSeal checks this for a thread whose newest run was refused.
-func TestARefusedRunLeavesNothingToSeal(t *testing.T) {
+// TestARunThatLeavesNothingIsNotSealed ends a thread behind whose active run lies a run that was
+// refused, or that was taken back. The result of a run that was taken back is the present state.
+func TestARunThatLeavesNothingIsNotSealed(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	_, a := f.started("1")
-	_, err := f.runs.Refuse(t.Context(), f.ref, run.Request{Graph: "agent", Command: json.RawMessage(`{"resume":{"q":true}}`), StrictResume: true})
-	f.must(err)
-	seals := 0
-	f.table.committed = func(writes []table.Write) {
-		for _, write := range writes {
-			if lock, ok := write.(table.Update); ok && lock.Set["sealed"] != nil {
-				seals++
+	for name, leave := range map[string]func(f *fixture) run.Run{
+		"refused": func(f *fixture) run.Run {
+			request := run.Request{Graph: "agent", Command: json.RawMessage(`{"resume":{"q":true}}`), StrictResume: true}
+			_, err := f.runs.Refuse(f.t.Context(), f.ref, request)
+			f.must(err)
+			return run.Run{}
+		},
+		"taken back": func(f *fixture) run.Run {
+			r := f.create("2", run.Enqueue)
+			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionInterrupt))
+			return r
+		},
+	} {
+		f := newFixture(t)
+		_, a := f.started("1")
+		r := leave(f)
+		seals := 0
+		f.table.committed = func(writes []table.Write) {
+			for _, write := range writes {
+				if lock, ok := write.(table.Update); ok && lock.Set["sealed"] != nil {
+					seals++
+				}
 			}
 		}
-	}
-	f.finish(a)
-	if seals != 1 || f.thread().Lock.Unsealed {
-		t.Errorf("the thread was sealed %d times; unsealed: %t", seals, f.thread().Lock.Unsealed)
+		f.finish(a)
+		if seals != 1 || f.thread().Lock.Unsealed {
+			t.Errorf("%s: the thread was sealed %d times; unsealed: %t", name, seals, f.thread().Lock.Unsealed)
+		}
+		_, a = f.started("3")
+		f.finish(a)
+		f.claim(f.create("4", run.Enqueue))
+		f.create("5", run.Interrupt)
+		if r.Run == "" {
+			continue
+		}
+		if diff := cmp.Diff([]string{"human 1", "human 3", "human 4"}, f.result(r)); diff != "" {
+			t.Errorf("%s: the result (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -88,8 +88,8 @@ type Lock struct {
 	// Sealed is the newest run whose leftovers are in the state.
 	Sealed string
 	// Unsealed says that there are runs after Sealed that ended early and are not sealed yet. While
-	// the thread is busy, they lie before Run. On an idle thread they may also lie behind Run: they
-	// were cancelled while they waited for it.
+	// the thread is busy, they lie before Run. On an idle thread they may also lie behind Run:
+	// their clients were lost while they waited for it.
 	Unsealed bool
 	// Position is the position of the last event of the sealed runs.
 	Position int64
