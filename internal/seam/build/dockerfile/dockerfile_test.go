@@ -192,6 +192,7 @@ func TestWhatDependenciesFollowFrom(t *testing.T) {
 		"requirements elsewhere":         {map[string]string{"requirements.txt": "-r more.txt\n"}, true},
 		"a directory":                    {map[string]string{"requirements.txt": "six\n./lib\n"}, true},
 		"a directory by name":            {map[string]string{"requirements.txt": "lib @ file:lib\n"}, true},
+		"a directory in the list":        {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": ["lib @ file:lib"]}`}, true},
 		"a project":                      {map[string]string{"pyproject.toml": "[project]\nname = 'a'\nversion = '1'\ndependencies = ['six']\n"}, false},
 		"a dynamic project":              {map[string]string{"pyproject.toml": "[project]\nname = 'a'\ndynamic = ['dependencies']\n"}, true},
 		"a project of another kind":      {map[string]string{"pyproject.toml": "[tool.poetry]\nname = 'a'\n"}, true},
@@ -216,7 +217,9 @@ func TestWhatDependenciesFollowFrom(t *testing.T) {
 			if c.files["package.json"] != "" {
 				graph = "./agent.ts:graph"
 			}
-			c.files["framework.json"] = `{"graphs": {"agent": "` + graph + `"}}`
+			if c.files["framework.json"] == "" {
+				c.files["framework.json"] = `{"graphs": {"agent": "` + graph + `"}}`
+			}
 			if c.files["uv.lock"] != "" {
 				c.files["framework.json"] = `{"graphs": {"agent": "` + graph + `"}, "source": {"kind": "uv"}}`
 			}

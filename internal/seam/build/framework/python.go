@@ -108,8 +108,7 @@ func lines(requirements []string) string {
 }
 
 var (
-	// ownLine matches a line of a requirements file that may name another file or directory of the
-	// repository.
+	// ownLine matches a requirement that may name another file or directory of the repository.
 	ownLine = regexp.MustCompile(`(?m)^\s*(-|\.|/)|file:|\\$|@\s*[./]`)
 	// ownLock matches the parts of uv.lock that name another directory of the repository.
 	ownLock = regexp.MustCompile(`members = \[|(editable|directory|path|virtual) = "([^".]|\.[^"])`)
@@ -118,7 +117,7 @@ var (
 // Manifests returns the files that determine the resolution of the environment. It returns nil
 // if other files may matter, too: for example, if a package's own code makes its metadata.
 func (e Environment) Manifests(root *os.Root) ([]string, error) {
-	if e.hasSettings(root) || len(e.Pip) > 0 {
+	if e.hasSettings(root) || len(e.Pip) > 0 || ownLine.MatchString(e.Requirements) {
 		return nil, nil
 	}
 	files := append([]string{}, e.Inputs...)

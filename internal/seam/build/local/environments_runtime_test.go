@@ -234,3 +234,39 @@ func TestRuntimesInstallOwnPackagesOverOthers(t *testing.T) {
 		t.Errorf("the second build has word %s of the first", got)
 	}
 }
+
+// TestRuntimesResolveAgainWhatOtherFilesChange changes files that only other files name: what the
+// dependencies follow from is not known then, and an earlier resolution may be out of date.
+func TestRuntimesResolveAgainWhatOtherFilesChange(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	const config = `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": ["."]}`
+	for name, c := range map[string]struct{ files, change map[string]string }{
+		"requirements elsewhere": {
+			map[string]string{"framework.json": config, "agent.py": "graph = None\n", "requirements.txt": "-r base.txt\n", "base.txt": "six==1.16.0\n"},
+			map[string]string{"base.txt": "six==1.17.0\nidna\n"},
+		},
+		"a dynamic project": {
+			map[string]string{
+				"framework.json": config, "agent.py": "graph = None\n", "requirements.txt": "six==1.16.0\n",
+				"pyproject.toml": "[project]\nname = 'agent'\nversion = '1'\ndynamic = ['dependencies']\n[build-system]\nrequires = ['setuptools>=77']\nbuild-backend = 'setuptools.build_meta'\n" +
+					"[tool.setuptools]\npy-modules = []\n[tool.setuptools.dynamic]\ndependencies = {file = ['requirements.txt']}\n",
+			},
+			map[string]string{"requirements.txt": "six==1.17.0\nidna\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repository := buildtest.NewRepo(t, c.files)
+			first, second := buildtest.NewSpec(repository.URL()), buildtest.NewSpec(repository.URL())
+			second.Workspace = first.Workspace
+			if got := says(t, m.build(t, first).Artifact, "import six; print(six.__version__)"); got != "1.16.0" {
+				t.Errorf("the first build has six %s", got)
+			}
+			repository.Commit(c.change)
+			if got := says(t, m.build(t, second).Artifact, "import idna, six; print(six.__version__)"); got != "1.17.0" {
+				t.Errorf("the second build has six %s", got)
+			}
+		})
+	}
+}

@@ -202,7 +202,8 @@ func (j *job) install(ctx context.Context, p python, interpreter string, more ..
 }
 
 // resolve returns a file with the versions of all packages. The file is kept for the
-// workspace, under a key of everything that it follows from.
+// workspace, under a key of everything that it follows from. If not all of that is known, no other
+// revision uses the file.
 func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, error) {
 	if plan.Locked != nil {
 		exported := filepath.Join(j.temp(), "locked.txt")
@@ -212,7 +213,7 @@ func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, 
 		}
 		plan.inputs = append(plan.inputs, exported)
 	}
-	key, err := j.lockKey(p.interpreter, p.settings, append(plan.inputs, plan.runtime))
+	key, err := j.lockKey(p, plan)
 	if err != nil {
 		return "", err
 	}
@@ -273,18 +274,25 @@ func (j *job) readInput(path string) ([]byte, error) {
 }
 
 // lockKey returns a digest of everything that a resolution follows from: the interpreter, the
-// settings and the inputs.
-func (j *job) lockKey(interpreter string, settings, inputs []string) (string, error) {
-	target, err := filepath.EvalSymlinks(interpreter)
+// settings and the inputs. If other files may matter, too, the revision stands for them.
+func (j *job) lockKey(p python, plan *pythonPlan) (string, error) {
+	target, err := filepath.EvalSymlinks(p.interpreter)
+	if err != nil {
+		return "", err
+	}
+	manifests, err := plan.Manifests(j.tree)
 	if err != nil {
 		return "", err
 	}
 	digest := sha256.New()
 	addTo(digest, "interpreter", []byte(target))
-	for _, setting := range settings {
+	if manifests == nil {
+		addTo(digest, "revision", []byte(j.spec.Revision))
+	}
+	for _, setting := range p.settings {
 		addTo(digest, "setting", []byte(setting))
 	}
-	for _, input := range inputs {
+	for _, input := range append(plan.inputs, plan.runtime) {
 		text, err := j.readInput(input)
 		if err != nil {
 			return "", err
