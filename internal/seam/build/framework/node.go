@@ -208,9 +208,15 @@ func alone(manifest []byte) bool {
 		DevDependencies      map[string]string          `json:"devDependencies"`
 		OptionalDependencies map[string]string          `json:"optionalDependencies"`
 		PNPM                 json.RawMessage            `json:"pnpm"`
+		PatchedDependencies  json.RawMessage            `json:"patchedDependencies"`
+		Resolutions          any                        `json:"resolutions"`
+		Overrides            any                        `json:"overrides"`
 	}
-	if json.Unmarshal(manifest, &contents) != nil || contents.Workspaces != nil || contents.PNPM != nil {
+	if json.Unmarshal(manifest, &contents) != nil || contents.Workspaces != nil || contents.PNPM != nil || contents.PatchedDependencies != nil {
 		return false // the package manager will report the error
+	}
+	if namesLocal(contents.Resolutions) || namesLocal(contents.Overrides) {
+		return false
 	}
 	for _, list := range []map[string]string{contents.Dependencies, contents.DevDependencies, contents.OptionalDependencies} {
 		for _, from := range list {
@@ -220,4 +226,20 @@ func alone(manifest []byte) bool {
 		}
 	}
 	return !slices.ContainsFunc(installScripts, func(name string) bool { return contents.Scripts[name] != nil })
+}
+
+// namesLocal reports whether a version in a JSON value, at any depth, is another directory or file
+// of the repository.
+func namesLocal(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return localSources.MatchString(value)
+	case map[string]any:
+		for _, inner := range value {
+			if namesLocal(inner) {
+				return true
+			}
+		}
+	}
+	return false
 }
