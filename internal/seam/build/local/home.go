@@ -114,7 +114,8 @@ func (b *Builder) enterHome(workspace, revision string) (dir string, err error) 
 
 // makeHome makes a home if it is not there yet, with the settings of tools that would disturb each
 // other. Two builds of a workspace may run at a time, and two yarns of the first generation spoil
-// their cache if they both fill it: one of them waits. Other tools do not read these settings.
+// their cache if they both fill it: one of them waits. If the user is root, its cache would be
+// outside of the home. Other tools do not read these settings.
 //
 // The home appears with its settings or not at all, because nothing is added to a home that is
 // there: its files belong to builds.
@@ -130,7 +131,7 @@ func (b *Builder) makeHome(dir string) error {
 	if err != nil {
 		return err
 	}
-	settings := fmt.Appendf(nil, "--mutex %q\n", "file:"+filepath.Join(dir, ".yarn-mutex"))
+	settings := fmt.Appendf(nil, "--mutex %q\n--cache-folder %q\n", "file:"+filepath.Join(dir, ".yarn-mutex"), filepath.Join(dir, ".cache", "yarn"))
 	if err := replaceFile(filepath.Join(made, ".yarnrc"), settings); err != nil {
 		return errors.Join(err, os.RemoveAll(made))
 	}

@@ -83,7 +83,7 @@ func TestAHomeIsErasedADayAfterTheLastBuildThatUsedIt(t *testing.T) {
 func TestYarnsOfAWorkspaceWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(`grep -q "^--mutex \"file:$HOME/" ~/.yarnrc && echo own >~/.yarnrc`)})
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(`grep -q "^--mutex \"file:$HOME/" ~/.yarnrc && grep -qx -e "--cache-folder \"$HOME/.cache/yarn\"" ~/.yarnrc && echo own >~/.yarnrc`)})
 	spec := buildtest.NewSpec(r.URL())
 	m.build(t, spec)
 	again := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(`grep -qx own ~/.yarnrc`)}).URL())
