@@ -137,7 +137,7 @@ const (
 	ReasonRefNotFound = "REF_NOT_FOUND"
 	// ReasonSourceNotFound: nothing was uploaded, or the upload is not kept any more.
 	// ReasonSourceInvalid: the upload is not a tarball that can be unpacked, or the upload or the
-	// commit has paths that no build can have.
+	// commit has paths that no build can have, or the commit has files in Git LFS.
 	// ReasonSourceTooLarge: the upload, or its unpacked content, is larger than the limit.
 	ReasonSourceNotFound = "SOURCE_NOT_FOUND"
 	ReasonSourceInvalid  = "SOURCE_INVALID"

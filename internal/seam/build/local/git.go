@@ -234,6 +234,9 @@ func (g git) checkOut(ctx context.Context, commit string) error {
 	if err := g.mustRun(ctx, "checkout", "-q", "--detach", commit); err != nil {
 		return err
 	}
+	if err := g.refusePointers(ctx, commit); err != nil {
+		return err
+	}
 	_, err := os.Lstat(filepath.Join(g.tree, ".gitmodules"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

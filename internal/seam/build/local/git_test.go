@@ -250,6 +250,20 @@ func TestSubmodules(t *testing.T) {
 	m.wantFailure(t, buildtest.NewSpec(url), build.ReasonRepoUnreachable, "a submodule", "transport 'file' not allowed")
 }
 
+// TestFilesInGitLFS builds a commit with a pointer to such a file, and commits in which a file has
+// the attribute only, or the text only.
+func TestFilesInGitLFS(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 12345\n"
+	r := buildtest.NewRepo(t, map[string]string{
+		"framework.json": buildtest.Framework("true"), "docs/lfs.txt": pointer, "data/.gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n", "data/own.bin": "the content\n",
+	})
+	m.build(t, buildtest.NewSpec(r.URL()))
+	r.Commit(map[string]string{"data/größe.bin": pointer})
+	m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonSourceInvalid, `the file "data/größe.bin" is in Git LFS`)
+}
+
 func TestSubmoduleOfAnotherHostGetsNoCredentials(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -128,17 +128,14 @@ func TestAttackARepositoryConfiguresNoGit(t *testing.T) {
 	m := newMachine(t)
 	address := trap(t)
 	r := buildtest.NewRepo(t, map[string]string{
-		"framework.json": buildtest.Framework("cat large"),
+		"framework.json": buildtest.Framework("true"),
 		".gitconfig":     "[url \"http://" + address + "/\"]\n\tinsteadOf = http://\n[core]\n\tsshCommand = false\n",
 		".lfsconfig":     "[lfs]\n\turl = http://" + address + "/lfs\n",
 		".gitattributes": "large filter=lfs diff=lfs merge=lfs -text\n",
 		"large":          "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 5\n",
 	})
 	spec := buildtest.NewSpec(serveGit(t, filepath.Dir(r.Dir), false) + "/repo.git")
-	m.build(t, spec)
-	if log := m.log(t, spec); !strings.Contains(log, "git-lfs.github.com/spec") {
-		t.Errorf("the pointer was not left as it is:\n%s", log)
-	}
+	m.wantFailure(t, spec, build.ReasonSourceInvalid, `the file "large" is in Git LFS`)
 }
 
 // TestAttackDirectoriesOfTheMachine checks that no directory of the machine is cloned if the
