@@ -54,6 +54,7 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson, "members": members,
 			"keep": keep, "keyid": keyid, "answers": answers, "credentials": credentials, "deployed": deployed, "holds": holds,
 			"typed": typed, "threadid": threadID, "flaky": flaky, "slipwaypath": slipwayPath, "threadof": threadOf, "runof": runOf, "describe-agent": describeAgent, "kept": kept,
+			"served": served,
 		},
 		Condition: func(condition string) (bool, error) {
 			if condition == "root" {
