@@ -295,7 +295,7 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 func (d *draft) update(name string, data json.RawMessage) error {
 	d.reveal()
 	position := d.append(Event{Name: name, Data: data})
-	updates, err := state.Members(data)
+	updates, err := nodeUpdates(data)
 	if err != nil {
 		return fmt.Errorf("updates are not an object by node: %.40s", data)
 	}

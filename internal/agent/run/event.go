@@ -41,6 +41,9 @@ const (
 // next to its values.
 const MemberQuestions = "__interrupt__"
 
+// memberMetadata is the member among updates that says something about all of them.
+const memberMetadata = "__metadata__"
+
 const eventKind = "events"
 
 // attrEventAttempt is the attempt that wrote a batch of events, attrEventClaim the position of

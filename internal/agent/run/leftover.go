@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -17,7 +18,35 @@ type leftover struct {
 	// input in its values.
 	input    Input
 	partials state.Partials
-	updates  []state.Member
+	updates  []nodeUpdate
+}
+
+// nodeUpdate is the update that a node has returned.
+type nodeUpdate struct {
+	state.Member
+	// cached says that the framework has not run the node for the update: it shows an update of
+	// an earlier run again, or has found the update in a cache of the agent's own.
+	cached bool
+}
+
+// nodeUpdates reads an event of the kind "updates". Members whose names begin with "__" are not
+// updates of nodes: the framework adds them, such as the questions.
+func nodeUpdates(data json.RawMessage) ([]nodeUpdate, error) {
+	members, err := state.Members(data)
+	var about struct{ Cached bool }
+	var updates []nodeUpdate
+	for _, member := range members {
+		switch {
+		case member.Name == memberMetadata:
+			_ = json.Unmarshal(member.Value, &about)
+		case !strings.HasPrefix(member.Name, "__"):
+			updates = append(updates, nodeUpdate{Member: member})
+		}
+	}
+	for i := range updates {
+		updates[i].cached = about.Cached
+	}
+	return updates, err
 }
 
 // collect takes an event that readers have seen.
@@ -28,7 +57,7 @@ func (l *leftover) collect(run Run, event Event, attempt int64) {
 			l.partials.Add(event.Data, attempt, message.Node)
 		}
 	case event.Name == EventUpdates && run.Unfolded != 0 && event.Position > run.Unfolded:
-		if updates, err := state.Members(event.Data); err == nil {
+		if updates, err := nodeUpdates(event.Data); err == nil {
 			l.updates = append(l.updates, updates...)
 		}
 	}
@@ -83,7 +112,8 @@ func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 		}
 	}
 	done := map[string]int{}
-	for _, task := range thread.TasksOf(k.at.Tasks) {
+	tasks := thread.TasksOf(k.at.Tasks)
+	for _, task := range tasks {
 		if k.stored[task.ID] {
 			done[task.Name]++
 		}
@@ -94,7 +124,10 @@ func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 		}
 		has := done[update.Name] > 0
 		done[update.Name]--
-		if err := k.foldUpdate(update, !has, k.whole); err != nil {
+		if update.cached && (has || len(tasks) == 0) {
+			continue // the state has it since it was shown first
+		}
+		if err := k.foldUpdate(update.Member, !has, k.whole); err != nil {
 			return thread.Change{}, err
 		}
 	}

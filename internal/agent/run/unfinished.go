@@ -107,12 +107,12 @@ func (d *draft) forget(done func(Unfinished) bool) {
 // finishNodes forgets the messages of nodes that have finished if the agent does not report
 // its unfinished messages: the updates of the nodes say which messages are kept. A message
 // whose node the agent has not named stays until the state holds it.
-func (d *draft) finishNodes(updates []state.Member) {
+func (d *draft) finishNodes(updates []nodeUpdate) {
 	if d.tellsUnfinished {
 		return
 	}
 	d.forget(func(u Unfinished) bool {
-		return u.Node != "" && slices.ContainsFunc(updates, func(update state.Member) bool { return update.Name == u.Node })
+		return u.Node != "" && slices.ContainsFunc(updates, func(update nodeUpdate) bool { return update.Name == u.Node })
 	})
 }
 
