@@ -2,29 +2,31 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any
 
+import httpx
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 from langgraph_sdk import get_client, get_sync_client
 
 from .loopback import mark, mark_async
 
+# Those of the framework's client, except that a request waits as long for a connection as for an answer: a graph may make many at once.
+_TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=300)
+
 
 class ServerStore(BaseStore):
-    """Speaks to the agent server with the agent's invoke token. The asynchronous half belongs to the event loop that first uses it."""
+    """Speaks to the agent server with the agent's invoke token, from every event loop: a node may run one of its own."""
 
     supports_ttl = True
 
     def __init__(self, server_url: str, token: str) -> None:
         # A token that is no key needs the workspace beside it.
         headers = {"Authorization": f"Bearer {token}", "X-Tenant-Id": os.environ.get("PLATFORM_TENANT_ID", "")}
-        options: dict[str, Any] = {"url": server_url, "api_key": None, "headers": {name: value for name, value in headers.items() if value}}
-        client, sync_client = get_client(**options), get_sync_client(**options)
-        # What traces an agent's requests may have put hooks of its own there.
-        client.http.client.event_hooks["request"].append(mark_async)
-        sync_client.http.client.event_hooks["request"].append(mark)
-        self._client, self._sync_client = client.store, sync_client.store
+        self._options: dict[str, Any] = {"url": server_url, "api_key": None, "headers": {name: value for name, value in headers.items() if value}}
+        self._sync_client = _prepared(get_sync_client(**self._options), mark).store
+        # Connections belong to the event loop that opened them.
+        self._clients: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = {}
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
@@ -48,11 +50,36 @@ class ServerStore(BaseStore):
         if isinstance(op, PutOp):
             return None
         name, args, options = _request(op)
-        return _result(op, await getattr(self._client, name)(*args, **options))
+        return _result(op, await getattr(await self._client(), name)(*args, **options))
 
     async def _write(self, op: PutOp) -> None:
         name, args, options = _request(op)
-        await getattr(self._client, name)(*args, **options)
+        await getattr(await self._client(), name)(*args, **options)
+
+    async def _client(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            for other in [other for other in list(self._clients) if other.is_closed()]:
+                self._clients.pop(other, None)
+            opened = self._open()
+            self._clients[loop] = await anext(opened), opened
+        return self._clients[loop][0]
+
+    async def _open(self) -> AsyncGenerator[Any, None]:
+        """Yields a client, and closes it with the running loop, whose asynchronous generators asyncio.run ends."""
+        client = _prepared(get_client(**self._options), mark_async)
+        try:
+            yield client.store
+        finally:
+            self._clients.pop(asyncio.get_running_loop(), None)
+            await client.http.client.aclose()
+
+
+def _prepared(client: Any, hook: Any) -> Any:
+    # What traces an agent's requests may have put hooks of its own there.
+    client.http.client.event_hooks["request"].append(hook)
+    client.http.client.timeout = _TIMEOUT  # of which early releases have no option
+    return client
 
 
 def _last_puts(ops: Iterable[Op]) -> list[PutOp]:

@@ -134,6 +134,24 @@ def test_a_batch_reads_first_and_keeps_the_last_of_several_puts() -> None:
         assert server.requests.count(("PUT", "/store/items")) == 2
 
 
+def test_nodes_with_event_loops_of_their_own_share_a_store() -> None:
+    with StoreServer() as server:
+        store = ServerStore(server.url, TOKEN)
+
+        async def node() -> Any:
+            await store.aput(("a",), "1", {"n": 1})
+            await asyncio.to_thread(asyncio.run, store.aput(("a",), "1", {"n": 2}))
+            return (await store.aget(("a",), "1")).value
+
+        assert [asyncio.run(node()), asyncio.run(node())] == [{"n": 2}, {"n": 2}]
+        assert not store._clients  # asyncio.run has closed them
+        for _ in range(2):
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(store.aget(("a",), "1"))
+            loop.close()
+        assert list(store._clients) == [loop]
+
+
 def test_a_refusal_is_an_error() -> None:
     with StoreServer() as server, pytest.raises(APIStatusError):
         ServerStore(server.url, "another token").get(("a",), "1")
@@ -161,3 +179,12 @@ def test_requests_name_their_run_and_keep_the_hooks_of_what_traces_them(monkeypa
         assert asyncio.run(store.aget(("a",), "1")) is None
         assert server.runs == {"thread/run"}
     assert traced == ["GET", "GET"]
+
+
+def test_requests_wait_for_a_connection_as_long_as_for_an_answer() -> None:
+    async def timeout(store: ServerStore) -> httpx.Timeout:
+        return (await store._client()).http.client.timeout
+
+    store = ServerStore("http://127.0.0.1:1", TOKEN)
+    for found in (asyncio.run(timeout(store)), store._sync_client.http.client.timeout):
+        assert found.pool == found.read == 300
