@@ -28,6 +28,21 @@ def encode(value: Any) -> bytes:
 
 
 def _default(value: Any) -> Any:
+    try:
+        return _form(value)
+    except Exception:  # of the value's own methods
+        return _text(value)
+
+
+def _text(value: Any) -> str:
+    """Returns the value's own text, or that of every object, if its own fails."""
+    try:
+        return str(value)
+    except Exception:
+        return object.__repr__(value)
+
+
+def _form(value: Any) -> Any:
     if isinstance(value, type):
         return repr(value)
     if callable(dump := getattr(value, "model_dump", None)):
@@ -37,7 +52,7 @@ def _default(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return value._asdict()
     if isinstance(value, BaseException):
-        return {"error": type(value).__name__, "message": str(value)}
+        return {"error": type(value).__name__, "message": _text(value)}
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(value).decode()
     if isinstance(value, (set, frozenset, deque, tuple, list)):
@@ -62,7 +77,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, Mapping):
-        return {_plain(k if isinstance(k, str) else str(k)): _plain(v) for k, v in value.items()}
+        return {_plain(k if isinstance(k, str) else _text(k)): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_asdict"):
         return [_plain(v) for v in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

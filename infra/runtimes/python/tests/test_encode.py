@@ -25,6 +25,23 @@ class Data:
     model: Model
 
 
+class Failing(BaseModel):
+    """Has no form of its own."""
+
+    def model_dump(self, **_: object) -> dict:
+        raise RuntimeError("no form")
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __hash__ = object.__hash__
+    __repr__ = __str__
+
+
+class FailingError(Exception):
+    __str__ = __repr__ = Failing.__str__
+
+
 Point = namedtuple("Point", "x y")
 
 
@@ -46,6 +63,11 @@ Point = namedtuple("Point", "x y")
 ])
 def test_every_value_has_a_form(value: object, wanted: object) -> None:
     assert json.loads(encode(value)) == wanted
+
+
+@pytest.mark.parametrize("value", [Failing(), [2**70, Failing()], {(Failing(),): 1}, {Failing(): 1}, FailingError(), {"a": Data(Failing())}])
+def test_a_value_whose_own_methods_fail_is_text(value: object) -> None:
+    assert " object at 0x" in encode(value).decode()
 
 
 def test_messages_have_the_fields_that_clients_read() -> None:
