@@ -1,3 +1,5 @@
+import { describeError } from "./errors.mjs";
+
 /**
  * JSON as the framework's clients expect it: messages as their fields, whatever else a state holds as something readable. Every value has a
  * form, so that nothing an agent puts into its state can end a stream.
@@ -52,6 +54,6 @@ function plain(value, above) {
     if (Array.isArray(shown)) return shown.map((item) => plain(item, inside));
     return Object.fromEntries(Object.entries(shown).map(([k, v]) => [k, plain(v, inside)]));
   } catch (error) {
-    return `[${error.message}]`;
+    return `[${describeError(error).message}]`;
   }
 }

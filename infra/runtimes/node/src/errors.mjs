@@ -32,8 +32,10 @@ export class CommandError extends Error {
  * @returns {{error: string, message: string}}
  */
 export function describeError(error) {
-  if (error instanceof Error || (typeof error === "object" && error !== null && typeof error.message === "string")) {
-    return { error: error.name || "Error", message: error.message };
+  try {
+    const speaks = error instanceof Error || typeof error?.message === "string";
+    return speaks ? { error: String(error.name || "Error"), message: String(error.message) } : { error: "Error", message: String(error) };
+  } catch {
+    return { error: "Error", message: "the text of the error cannot be made" };
   }
-  return { error: "Error", message: typeof error === "string" ? error : String(error) };
 }

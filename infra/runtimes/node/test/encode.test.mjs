@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import path from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { Runtime, Thread, write } from "./runtime.mjs";
+
+const { encode } = await import(pathToFileURL(path.join(process.env.RUNTIME_DIR, "src", "encode.mjs")).href);
 
 const GRAPH = String.raw`
 import { Annotation, START, StateGraph } from "@langchain/langgraph";
@@ -21,4 +25,9 @@ test("no event has half of a surrogate pair, which clients in other languages ca
   assert.deepEqual(events.find(({ name }) => name === "updates").data, { cut: { texts } });
   assert.deepEqual(events.find(({ name }) => name === "custom").data, texts);
   assert.deepEqual(thread.state.values.texts, texts);
+});
+
+test("a value that throws what has no text has a form", () => {
+  const failing = (thrown) => ({ toJSON() { throw thrown; } });
+  assert.equal(encode([failing(new Error("no")), failing(null), failing(Object.create(null))]), '["[no]","[null]","[the text of the error cannot be made]"]');
 });

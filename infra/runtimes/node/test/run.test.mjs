@@ -339,9 +339,12 @@ test("checkpoints hold what channels of deltas are made from", async () => {
 });
 
 test("what a graph throws is an error event", async () => {
-  const events = await new Thread(shared, "trouble").invoke({ input: { what: "text" } });
-  assert.equal(named(events, "error").length, 1);
-  assert.equal(events.at(-1).name, "error");
+  for (const what of ["text", "nothing", "speechless", "odd"]) {
+    const events = await new Thread(shared, "trouble").invoke({ input: { what } });
+    assert.equal(named(events, "error").length, 1, what);
+    assert.equal(events.at(-1).name, "error");
+    for (const text of Object.values(events.at(-1).data)) assert.equal(typeof text, "string");
+  }
 });
 
 test("what nobody handles ends neither the run nor the process", async () => {

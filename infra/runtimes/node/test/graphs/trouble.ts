@@ -19,6 +19,12 @@ async function node({ what }: { what: string }, config: any) {
       return {};
     case "text":
       throw "a text"; // eslint-disable-line
+    case "nothing":
+      throw Object.create(null); // eslint-disable-line
+    case "speechless":
+      throw { toString() { throw new Error("no text"); } }; // eslint-disable-line
+    case "odd":
+      throw Object.assign(new Error(), { name: 7, message: { a: 1 } });
     case "finish":
       config.writer?.("begun");
       await new Promise((resolve) => setTimeout(resolve, 1500));
