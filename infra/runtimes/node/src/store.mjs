@@ -14,6 +14,23 @@ export function storeOf(framework) {
   return classes.get(framework);
 }
 
+/** The most calls of the process at once: each has a connection of its own. */
+const MOST_CALLS = 64;
+let calls = 0;
+const waiting = [];
+
+/** Does work when its turn has come. */
+async function inTurn(work) {
+  if (calls < MOST_CALLS) calls++;
+  else await new Promise((resolve) => waiting.push(resolve)); // for the place of work that ends
+  try {
+    return await work();
+  } finally {
+    if (waiting.length > 0) waiting.shift()();
+    else calls--;
+  }
+}
+
 /** What the server says when it refuses. */
 export class StoreError extends Error {
   name = "StoreError";
@@ -81,10 +98,11 @@ function define({ BaseStore }) {
     }
 
     async #call(method, path, body) {
-      const response = await fetch(this.#url + path, {
-        method, headers: this.#headers, signal: this.#signal, redirect: "error", ...(body === undefined ? {} : { body: encode(body) }),
+      const options = { method, headers: this.#headers, signal: this.#signal, redirect: "error", ...(body === undefined ? {} : { body: encode(body) }) };
+      const [response, text] = await inTurn(async () => {
+        const answer = await fetch(this.#url + path, options);
+        return [answer, await answer.text()];
       });
-      const text = await response.text();
       if (!response.ok) throw new StoreError(`the store answered ${method} ${path.split("?")[0]} with status ${response.status}: ${text.slice(0, 500)}`);
       return text === "" ? null : JSON.parse(text);
     }
