@@ -48,17 +48,19 @@ type answer struct {
 }
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "slipway-recipe:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string, stdout io.Writer) error {
+func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	var source dockerfile.Source
 	var bases dockerfile.Bases
 	var tree, path, to, committed, tarball string
+	var paths bool
 	flags := flag.NewFlagSet("slipway-recipe", flag.ContinueOnError)
+	flags.BoolVar(&paths, "paths", false, "only print what is wrong with the paths of a commit, which come as input, each with a zero byte at its end")
 	flags.StringVar(&tree, "tree", "", "directory with the commit")
 	flags.StringVar(&tarball, "tarball", "", "a tarball that is unpacked into the directory, and takes the place of a commit")
 	flags.StringVar(&path, "config", "", "the framework configuration file, from the directory")
@@ -75,6 +77,9 @@ func run(args []string, stdout io.Writer) error {
 	flags.StringVar(&bases.Other, "other-image", "", "the image for agents in other languages")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if paths {
+		return checkPaths(stdin, stdout)
 	}
 	var err error
 	if source.Committed, err = time.Parse(time.RFC3339, committed); err != nil {
@@ -124,6 +129,20 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 		said.Build, said.Text = config.Build, config.BuildText
 	}
 	return said, nil
+}
+
+// checkPaths reads no more paths than it needs: a commit may have any number.
+func checkPaths(stdin io.Reader, stdout io.Writer) error {
+	paths := build.CheckPaths(func() {}, build.TroubleWithPath)
+	for paths.Trouble == "" {
+		if _, err := io.CopyN(paths, stdin, 1<<16); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(stdout, paths.Trouble)
+	return err
 }
 
 func unpack(tarball string, tree *os.Root) (digest string, err error) {

@@ -19,7 +19,7 @@ func TestABuildReturnsOwnRoutes(t *testing.T) {
 	check.Must(t, os.WriteFile(filepath.Join(tree, "framework.json"), []byte(text), 0o600))
 	check.Must(t, os.WriteFile(filepath.Join(tree, "pyproject.toml"), nil, 0o600))
 	var said bytes.Buffer
-	check.Must(t, run([]string{"-tree", tree, "-to", t.TempDir(), "-committed", "2026-03-01T12:00:00Z"}, &said))
+	check.Must(t, run([]string{"-tree", tree, "-to", t.TempDir(), "-committed", "2026-03-01T12:00:00Z"}, nil, &said))
 	var got answer
 	check.Must(t, json.Unmarshal(said.Bytes(), &got))
 	if got.Failure != nil || got.Settings.HTTP == nil || got.Settings.HTTP.App == "" {

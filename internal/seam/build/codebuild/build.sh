@@ -119,7 +119,15 @@ clone() {
     unreachable
   }
   commit=$(git rev-parse -q --verify 'FETCH_HEAD^{commit}') || fail REF_NOT_FOUND "$SLIPWAY_REF of the repository $SLIPWAY_REPOSITORY does not name a commit."
-  git checkout -q --detach "$commit"
+  local wrong
+  wrong=$(git ls-tree -r -z --name-only "$commit" | "$tools/slipway-recipe" --paths) || true # the program stops reading at the first trouble
+  [ -z "$wrong" ] || fail SOURCE_INVALID "the commit $commit cannot be checked out: $wrong."
+  timeout "$(left)" git checkout -q --detach "$commit" >"$log" 2>&1 || {
+    over && unreachable
+    fail SOURCE_INVALID "the commit $commit cannot be checked out. $(last_words)"
+  }
+  wrong=$(git grep -l -z -e '^version https://git-lfs\.github\.com/spec/v1$' -- ':(attr:filter=lfs)' | head -z -n 1 | tr -d '\0') || true
+  [ -z "$wrong" ] || fail SOURCE_INVALID "the commit $commit cannot be checked out: the file \"$wrong\" is in Git LFS, from which nothing is fetched. Put it into the repository itself, or upload the directory with slipway deploy."
   if [ -e .gitmodules ] && ! timeout "$(left)" git submodule --quiet update --init --recursive --depth=1 >"$log" 2>&1; then
     over && unreachable
     fail REPOSITORY_UNREACHABLE "a submodule of the repository $SLIPWAY_REPOSITORY cannot be cloned. $(last_words)"

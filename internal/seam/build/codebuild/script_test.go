@@ -423,6 +423,28 @@ func TestTagsAndSubmodules(t *testing.T) {
 	}
 }
 
+// TestCommitsThatCannotBeCheckedOut have paths that git cannot write or that the platform does not
+// take, and a file that is elsewhere.
+func TestCommitsThatCannotBeCheckedOut(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 12345\n"
+	for name, c := range map[string]struct{ path, words string }{
+		"a name too long":   {strings.Repeat("x", 300), "longer than 255 bytes"},
+		"too deep":          {strings.Repeat("a/", 500) + "f", "more than 100 directories"},
+		"too deep for git":  {strings.Repeat("a/", 3000) + "f", ""},
+		"a file in Git LFS": {"data/größe.bin", `the file "data/größe.bin" is in Git LFS`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework(""), ".gitattributes": "*.bin filter=lfs -text\n", "lfs.txt": pointer})
+			repo.Git("update-index", "--add", "--cacheinfo", "100644,"+repo.Git("rev-parse", "HEAD:lfs.txt")+","+c.path)
+			repo.Git("commit", "-q", "-m", "odd")
+			wantFailure(t, a.builder(), newSpec(serveGit(t, repo, "")), build.ReasonSourceInvalid, "cannot be checked out", c.words)
+		})
+	}
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
