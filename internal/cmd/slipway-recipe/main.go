@@ -123,7 +123,7 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 	}
 	said := answer{
 		Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Settings: config.Settings,
-		Record: recipe.Record, Remarks: config.Remarks, Steps: recipe.Steps,
+		Record: recipe.Record, Remarks: config.RemarksOn(source.InstallCommand, source.BuildCommand), Steps: recipe.Steps,
 	}
 	if config.Language == "" {
 		said.Build, said.Text = config.Build, config.BuildText

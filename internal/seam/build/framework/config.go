@@ -259,3 +259,19 @@ func (p *parser) command(field string) (args []string, text string) {
 	}
 	return args, fmt.Sprintf("%q", text)
 }
+
+// RemarksOn returns all remarks for the build of a deployment with these commands, which only
+// JavaScript deployments run.
+func (c Config) RemarksOn(installCommand, buildCommand string) []string {
+	remarks := slices.Clone(c.Remarks)
+	if c.Language == Node {
+		return remarks
+	}
+	if installCommand != "" {
+		remarks = append(remarks, "install_command is not run: it is for agents in JavaScript whose configuration file has no start command")
+	}
+	if buildCommand != "" {
+		remarks = append(remarks, "build_command is not run: it is for agents in JavaScript whose configuration file has no start command. The key build of the configuration file names a command for all agents")
+	}
+	return remarks
+}

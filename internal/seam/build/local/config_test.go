@@ -180,3 +180,18 @@ func TestStartCommandReplacesTheShell(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandsOfJavaScriptForAnotherAgent builds an agent with a start command, for which the
+// commands of the deployment do nothing.
+func TestCommandsOfJavaScriptForAnotherAgent(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
+	spec.InstallCommand, spec.BuildCommand = "false", "false"
+	m.build(t, spec)
+	for _, words := range []string{"install_command is not run", "build_command is not run"} {
+		if log := m.log(t, spec); !strings.Contains(log, words) {
+			t.Errorf("the log does not say %q:\n%s", words, log)
+		}
+	}
+}

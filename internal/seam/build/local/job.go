@@ -175,7 +175,7 @@ func (j *job) build() (result build.Result, err error) {
 	if err != nil {
 		return result, err
 	}
-	for _, remark := range config.Remarks {
+	for _, remark := range config.RemarksOn(j.spec.InstallCommand, j.spec.BuildCommand) {
 		if err := j.note(revisionlog.Info, "%s", remark); err != nil {
 			return result, err
 		}
