@@ -282,8 +282,8 @@ func (m *measured) runs(s *stack) {
 }
 
 // mostWritten is how many write units a run of 10 s that streams 200 tokens may take together with
-// its stream, in the table and its indexes, without the creation of its thread. The aim is 100, which
-// a quiet machine measures. On a busy machine a run takes longer, and is flushed more often.
+// its stream, in the table and its indexes, without the creation of its thread. The aim is 100,
+// which a quiet machine measures. On a busy machine a run takes longer, and is flushed more often.
 const mostWritten = 110
 
 // streams measures runs that one client reads from their creation to their end. One of three runs
