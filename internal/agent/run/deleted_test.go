@@ -40,6 +40,16 @@ func TestTheWorkerOfADeletedThreadWritesNothing(t *testing.T) {
 	}
 }
 
+// createTemporary creates a temporary run.
+func (f *fixture) createTemporary(text string) run.Run {
+	f.t.Helper()
+	request := say(text, run.Enqueue)
+	request.Temporary = true
+	created, err := f.runs.Create(f.t.Context(), f.ref, request)
+	f.must(err)
+	return created
+}
+
 // TestARunOnTheThreadOfATemporaryOne creates a run on the thread of a temporary run, while the
 // thread is removed or shortly before. The new run stays.
 func TestARunOnTheThreadOfATemporaryOne(t *testing.T) {
@@ -62,10 +72,7 @@ func TestARunOnTheThreadOfATemporaryOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			request := say("first", run.Enqueue)
-			request.Temporary = true
-			first, err := f.runs.Create(t.Context(), f.ref, request)
-			f.must(err)
+			first := f.createTemporary("first")
 			f.finish(f.claim(first))
 			next := come(f)
 			if !f.get(next).Status.Final() {
@@ -105,10 +112,7 @@ func TestTheThreadOfARemovedTemporaryRunGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			request := say("first", run.Enqueue)
-			request.Temporary = true
-			first, err := f.runs.Create(t.Context(), f.ref, request)
-			f.must(err)
+			first := f.createTemporary("first")
 			remove(f, first)
 			f.hand.move(time.Hour)
 			f.must(f.runs.Rescue(t.Context(), f.hand.now()))

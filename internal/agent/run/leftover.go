@@ -38,7 +38,7 @@ func nodeUpdates(data json.RawMessage) ([]nodeUpdate, error) {
 	for _, member := range members {
 		switch {
 		case member.Name == memberMetadata:
-			_ = json.Unmarshal(member.Value, &about)
+			_ = json.Unmarshal(member.Value, &about) // metadata of another form says nothing of a cache
 		case !strings.HasPrefix(member.Name, "__"):
 			updates = append(updates, nodeUpdate{Member: member})
 		}

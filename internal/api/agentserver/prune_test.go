@@ -64,15 +64,15 @@ func TestARunOfAPrunedThread(t *testing.T) {
 	newest := f.call(t, "GET", thread+"/state", nil).member("values")
 	f.prune(t, "keep_latest", 1, thread)
 	wantBody(t, f.call(t, "GET", first+"/join", nil), newest)
-	left := map[string]bool{}
+	shown := map[string]bool{}
 	for _, e := range f.follow(t, first+"/stream", "") {
-		left[e.Name] = true
+		shown[e.Name] = true
 		if e.Name == "values" || e.Data == "" {
 			t.Errorf("the state of a pruned checkpoint is shown as %+v", e)
 		}
 	}
-	if len(before) < 3 || !left["updates"] || !left["metadata"] {
-		t.Errorf("of %d events only %v are left", len(before), left)
+	if len(before) < 3 || !shown["updates"] || !shown["metadata"] {
+		t.Errorf("of %d events only %v are shown", len(before), shown)
 	}
 }
 

@@ -130,9 +130,9 @@ func (s *Store) tellOnce(ctx context.Context, ref Ref, kind event.Type, reason s
 		if d.Status == AwaitingDelete || note == nil {
 			return o, nil
 		}
-		told := d.ofAgent(kind, reason, message)
-		told.Revision = cmp.Or(d.Active, d.Slot)
-		return s.outbox(ctx, d, []event.Event{told}, table.Update{Key: d.Key(), Set: note, If: d.unchanged()})
+		restart := d.ofAgent(kind, reason, message)
+		restart.Revision = cmp.Or(d.Active, d.Slot)
+		return s.outbox(ctx, d, []event.Event{restart}, table.Update{Key: d.Key(), Set: note, If: d.unchanged()})
 	})
 }
 

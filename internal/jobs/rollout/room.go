@@ -88,8 +88,8 @@ func (r *Rollout) noteThrottled(ctx context.Context, d deployment.Deployment) er
 	if err != nil {
 		return err
 	}
-	rev, waitless := at.revision, []revision.Status{revision.Creating, revision.AwaitingBuild, revision.AwaitingDeploy}
-	if !slices.Contains(waitless, rev.Status) || rev.Reason != "" || r.Now().Sub(rev.Since[rev.Status]) < throttledAfter {
+	rev, neverWait := at.revision, []revision.Status{revision.Creating, revision.AwaitingBuild, revision.AwaitingDeploy}
+	if !slices.Contains(neverWait, rev.Status) || rev.Reason != "" || r.Now().Sub(rev.Since[rev.Status]) < throttledAfter {
 		return nil
 	}
 	err = r.Deployments.Advance(ctx, at.deployment, rev.Waiting(r.Now(), compute.ReasonNoCapacity, throttled))
