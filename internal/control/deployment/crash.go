@@ -17,7 +17,7 @@ import (
 // has ended.
 func (s *Store) Alarm(ctx context.Context, ref compute.Ref, status compute.Status) {
 	if err := s.crashed(ctx, ref, status); err != nil {
-		s.log.ErrorContext(ctx, "an agent has ended, and no event tells of it", "deployment", ref.Deployment, "revision", ref.Revision, "error", err)
+		s.cfg.Log.ErrorContext(ctx, "an agent has ended, and no event tells of it", "deployment", ref.Deployment, "revision", ref.Revision, "error", err)
 	}
 }
 

@@ -82,7 +82,7 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 	if d.replicas, err = d.mostReplicas(); err != nil {
 		return d, o, err
 	}
-	if err := s.quotas.Place(ctx, s.table, now, &o, d.Workspace, quota.Placed{Deployments: 1, Replicas: d.replicas}); err != nil {
+	if err := s.cfg.Quotas.Place(ctx, s.table, now, &o, d.Workspace, quota.Placed{Deployments: 1, Replicas: d.replicas}); err != nil {
 		return d, o, err
 	}
 	events := []event.Event{d.happened(event.DeploymentCreated)}
@@ -108,7 +108,7 @@ func (s *Store) roomForBuild(d Deployment) error {
 	if d.Remote() || d.Source != revision.GitHub && d.Source != revision.InternalSource {
 		return nil
 	}
-	return s.files.Room(d.Workspace)
+	return s.cfg.Files.Room(d.Workspace)
 }
 
 // attach returns the writes that connect a new deployment with other resources: its place at a
@@ -138,7 +138,7 @@ func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 		Created: now, Updated: now, Status: Ready, version: 1,
 	}
 	if d.hasSource() {
-		d.Status, d.Latest, d.Busy, d.ImageVersion = AwaitingDatabase, id.New(now), true, s.version
+		d.Status, d.Latest, d.Busy, d.ImageVersion = AwaitingDatabase, id.New(now), true, s.cfg.Version
 		d.Slot = d.Latest
 	}
 	d.SourceConfig.CustomURL = nil

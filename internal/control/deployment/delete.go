@@ -55,7 +55,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref, how Deletion) error {
 func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (record.Outbox, error) {
 	now := s.now()
 	var counted record.Outbox
-	if err := s.quotas.Place(ctx, s.table, now, &counted, d.Workspace, quota.Placed{Deployments: -1, Replicas: -d.replicas}); err != nil {
+	if err := s.cfg.Quotas.Place(ctx, s.table, now, &counted, d.Workspace, quota.Placed{Deployments: -1, Replicas: -d.replicas}); err != nil {
 		return counted, err
 	}
 	writes := counted.Writes

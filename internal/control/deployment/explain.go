@@ -43,7 +43,7 @@ func (s *Store) Explain(ctx context.Context, ref revision.Ref, logs *Logs) (Expl
 	if kind, printed := logOf[r.Status]; printed && logs != nil {
 		page, err := logs.read(ctx, d, r, kind, LogFilter{}, LogWindow{Backward: true, Limit: explainedLines})
 		if err != nil {
-			s.log.WarnContext(ctx, "a failure is explained without its log", "revision", ref.Revision, "error", err)
+			s.cfg.Log.WarnContext(ctx, "a failure is explained without its log", "revision", ref.Revision, "error", err)
 		}
 		for _, line := range slices.Backward(page.Lines) {
 			e.Log = append(e.Log, line.Message)

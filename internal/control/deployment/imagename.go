@@ -62,10 +62,10 @@ type ownNames struct {
 }
 
 func (s *Store) ownRepository(ctx context.Context, d Deployment) (ownNames, error) {
-	if s.images == nil {
+	if s.cfg.Images == nil {
 		return ownNames{}, nil
 	}
-	repository, err := s.images.Repository(ctx, d.Images())
+	repository, err := s.cfg.Images.Repository(ctx, d.Images())
 	if err != nil {
 		return ownNames{}, fmt.Errorf("name repository: %w", err)
 	}

@@ -34,10 +34,10 @@ func (s *Store) PushToken(ctx context.Context, ref Ref) (registry.Grant, error) 
 	if d.Source != revision.InternalDocker {
 		return registry.Grant{}, fault.New(fault.Invalid, "Push tokens are only available for 'internal_docker' source deployments; deployment ID %s has the source '%s'.", d.Deployment, d.Source)
 	}
-	if s.images == nil {
+	if s.cfg.Images == nil {
 		return registry.Grant{}, errNoRegistry
 	}
-	grant, err := s.images.Push(ctx, ref.Images())
+	grant, err := s.cfg.Images.Push(ctx, ref.Images())
 	if err != nil {
 		return registry.Grant{}, fmt.Errorf("let push: %w", err)
 	}
@@ -49,10 +49,10 @@ func (s *Store) ownImage(ctx context.Context, d Deployment, image *string) error
 	if d.Source != revision.InternalDocker || image == nil {
 		return nil
 	}
-	if s.images == nil {
+	if s.cfg.Images == nil {
 		return errNoRegistry
 	}
-	repository, err := s.images.Repository(ctx, d.Images())
+	repository, err := s.cfg.Images.Repository(ctx, d.Images())
 	if err != nil {
 		return fmt.Errorf("name repository: %w", err)
 	}

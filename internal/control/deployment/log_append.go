@@ -13,7 +13,7 @@ import (
 // values that no log may contain. Output that the listener may not hand in is refused; output
 // from a deployment that is being deleted is not kept any more.
 func (l *Logs) Append(ctx context.Context, session listener.Session, output listener.Output) error {
-	token, err := l.Deployments.listeners.Admit(ctx, session, output)
+	token, err := l.Deployments.cfg.Listeners.Admit(ctx, session, output)
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,7 @@ func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	d.Updated = s.now()
 	if makeRevision {
 		d.Updated = s.after(d.Latest)
-		d.Latest, d.ImageVersion = id.New(d.Updated), s.version
+		d.Latest, d.ImageVersion = id.New(d.Updated), s.cfg.Version
 		if d.Busy {
 			d.Next = d.Latest
 		} else {
@@ -327,7 +327,7 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 	}
 	var counted record.Outbox
 	if more.places.Deployments != 0 || more.places.Replicas != 0 {
-		if err := s.quotas.Place(ctx, s.table, now, &counted, d.Workspace, more.places); err != nil {
+		if err := s.cfg.Quotas.Place(ctx, s.table, now, &counted, d.Workspace, more.places); err != nil {
 			return d, counted, err
 		}
 	}

@@ -26,7 +26,7 @@ func (c *ListenerConfig) namespace() string {
 // supported checks that the place where a deployment runs supports its ResourceSpec. A
 // listener reports this itself, when it runs the deployment.
 func (s *Store) supported(d Deployment, secrets []Secret) error {
-	if s.unsupported == nil || d.Remote() || len(d.SourceConfig.ResourceSpec) == 0 {
+	if s.cfg.Unsupported == nil || d.Remote() || len(d.SourceConfig.ResourceSpec) == 0 {
 		return nil
 	}
 	names := make([]string, 0, len(secrets)+len(d.SecretReferences))
@@ -36,7 +36,7 @@ func (s *Store) supported(d Deployment, secrets []Secret) error {
 	for _, reference := range d.SecretReferences {
 		names = append(names, reference.Name)
 	}
-	r := rules{fault.Rules{Broken: s.unsupported(d.SourceConfig.ResourceSpec, names)}}
+	r := rules{fault.Rules{Broken: s.cfg.Unsupported(d.SourceConfig.ResourceSpec, names)}}
 	return r.Err()
 }
 
@@ -47,7 +47,7 @@ func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now
 	if !d.Remote() {
 		return nil, nil
 	}
-	place, err := s.listeners.Check(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
+	place, err := s.cfg.Listeners.Check(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
 	if err != nil {
 		return nil, err
 	}

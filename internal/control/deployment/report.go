@@ -19,7 +19,7 @@ func (s *Store) Report(ctx context.Context, session listener.Session, report lis
 			return err
 		}
 	}
-	return s.listeners.Report(ctx, session, report)
+	return s.cfg.Listeners.Report(ctx, session, report)
 }
 
 // withoutSecrets is the message of a report, to be kept. Without its revision it is not known
@@ -32,7 +32,7 @@ func (s *Store) withoutSecrets(ctx context.Context, session listener.Session, re
 	if err != nil {
 		return "", err
 	}
-	token, err := s.listeners.Token(ctx, r.Revision)
+	token, err := s.cfg.Listeners.Token(ctx, r.Revision)
 	if err != nil {
 		return "", err
 	}

@@ -33,10 +33,10 @@ func (s *Store) connect(ctx context.Context, d Deployment, now time.Time) ([]tab
 	if named == nil {
 		return writes, nil
 	}
-	if s.integrations == nil {
+	if s.cfg.Integrations == nil {
 		return nil, fault.New(fault.Invalid, "source_config.integration_id: integration ID %s not found.", *named)
 	}
-	use, err := s.integrations.Check(ctx, d.Workspace, *named, *d.SourceConfig.RepoURL)
+	use, err := s.cfg.Integrations.Check(ctx, d.Workspace, *named, *d.SourceConfig.RepoURL)
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,11 @@ func (s *Store) restart(ctx context.Context, d Deployment) (Restart, error) {
 	}
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Restart: restart.ID})
 	ctx = context.WithoutCancel(ctx)
-	if err := s.workflow.Start(ctx, workflow.Restart, restart.ID, input); err != nil {
+	if err := s.cfg.Workflow.Start(ctx, workflow.Restart, restart.ID, input); err != nil {
 		// The first entry was written before the restart, so that no restart is without one.
 		entry.Outcome, entry.Detail = audit.Refused, d.Name+": the restart could not be started"
 		err = errors.Join(err, s.table.Transact(ctx, entry.Write(d.Workspace, s.now())))
-		s.log.ErrorContext(ctx, "restart was not started", "deployment", d.Deployment, "error", err)
+		s.cfg.Log.ErrorContext(ctx, "restart was not started", "deployment", d.Deployment, "error", err)
 		return Restart{}, fault.New(fault.Unavailable, "The restart of deployment ID %s could not be started. Try again.", d.Deployment)
 	}
 	return restart, nil

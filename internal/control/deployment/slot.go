@@ -59,7 +59,7 @@ type Task struct {
 // StartRollout starts the workflow of the revision that holds the slot. It is idempotent.
 func (s *Store) StartRollout(ctx context.Context, d Deployment) error {
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Revision: d.Slot})
-	if err := s.workflow.Start(ctx, workflow.Rollout, d.Slot, input); err != nil {
+	if err := s.cfg.Workflow.Start(ctx, workflow.Rollout, d.Slot, input); err != nil {
 		return fmt.Errorf("start rollout of revision %s: %w", d.Slot, err)
 	}
 	return nil
@@ -69,7 +69,7 @@ func (s *Store) StartRollout(ctx context.Context, d Deployment) error {
 // idempotent.
 func (s *Store) StartTeardown(ctx context.Context, d Deployment) error {
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown})
-	if err := s.workflow.Start(ctx, workflow.Teardown, d.TeardownName(), input); err != nil {
+	if err := s.cfg.Workflow.Start(ctx, workflow.Teardown, d.TeardownName(), input); err != nil {
 		return fmt.Errorf("start teardown of deployment %s: %w", d.Deployment, err)
 	}
 	return nil
@@ -212,10 +212,10 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context
 			return nil // an index may lag behind
 		}
 		if err == nil {
-			err = guard.Run(s.log, Stuck, func() error { return serve(ctx, d) })
+			err = guard.Run(s.cfg.Log, Stuck, func() error { return serve(ctx, d) })
 		}
 		if err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, Stuck, "deployment", parts.Deployment, "error", err)
+			s.cfg.Log.ErrorContext(ctx, Stuck, "deployment", parts.Deployment, "error", err)
 		}
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", Stuck, parts.Deployment, err)

@@ -62,41 +62,17 @@ type Config struct {
 
 // Store reads and writes deployments and their revisions, and starts their rollouts.
 type Store struct {
-	table        table.Table
-	workflow     workflow.Engine
-	sealer       secret.Sealer
-	now          clock.Clock
-	listeners    *listener.Store
-	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
-	integrations Integrations
-	images       registry.Registry
-	uploads      upload.Store
-	quotas       quota.Limits
-	files        *quota.Files
-	version      string
-	log          *slog.Logger
-	events       *event.Log
-	secrets      *workspacesecret.Store
+	cfg     Config
+	table   table.Table
+	now     clock.Clock
+	events  *event.Log
+	secrets *workspacesecret.Store
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
-	s := &Store{
-		table:        c.Table,
-		workflow:     c.Workflow,
-		sealer:       c.Sealer,
-		now:          c.Now,
-		listeners:    c.Listeners,
-		unsupported:  c.Unsupported,
-		integrations: c.Integrations,
-		images:       c.Images,
-		uploads:      c.Uploads,
-		quotas:       c.Quotas,
-		files:        c.Files,
-		version:      c.Version,
-		log:          cmp.Or(c.Log, slog.Default()),
-		events:       event.NewLog(c.Table, c.Now, c.Subscribers),
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	s := &Store{cfg: c, table: c.Table, now: c.Now, events: event.NewLog(c.Table, c.Now, c.Subscribers)}
 	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
 	return s
 }
@@ -106,7 +82,7 @@ func NewStore(c Config) *Store {
 func (s *Store) begin(d Deployment, start func(context.Context, Deployment) error) func(context.Context) {
 	return func(ctx context.Context) {
 		if err := start(ctx, d); err != nil {
-			s.log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "deployment", d.Deployment, "error", err)
+			s.cfg.Log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "deployment", d.Deployment, "error", err)
 		}
 	}
 }
@@ -132,7 +108,7 @@ func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
 	if credentials == "" || d.SourceConfig.IntegrationID != nil {
 		return nil
 	}
-	sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(credentials))
+	sealed, err := s.cfg.Sealer.Seal(ctx, d.bound(), []byte(credentials))
 	if err != nil {
 		return fmt.Errorf("seal credentials: %w", err)
 	}
@@ -163,7 +139,7 @@ func (s *Store) sealSecrets(ctx context.Context, d *Deployment, secrets []Secret
 	if len(secrets) == 0 {
 		return nil
 	}
-	sealed, err := s.sealer.Seal(ctx, d.bound(), record.Encode(secrets))
+	sealed, err := s.cfg.Sealer.Seal(ctx, d.bound(), record.Encode(secrets))
 	if err != nil {
 		return fmt.Errorf("seal secrets: %w", err)
 	}
@@ -193,7 +169,7 @@ func (s *Store) Secrets(ctx context.Context, ref Ref, sealed []byte) ([]Secret, 
 
 // Open opens bytes that were sealed for the deployment.
 func (s *Store) Open(ctx context.Context, ref Ref, sealed []byte) ([]byte, error) {
-	plain, err := s.sealer.Open(ctx, ref.bound(), sealed)
+	plain, err := s.cfg.Sealer.Open(ctx, ref.bound(), sealed)
 	if err != nil {
 		return nil, fmt.Errorf("open secret of deployment %s: %w", ref.Deployment, err)
 	}

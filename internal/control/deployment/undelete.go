@@ -157,9 +157,9 @@ func (s *Store) revive(ctx context.Context, d *Deployment) (putRevision, error) 
 // stopTeardown stops the workflow of a teardown that has nothing left to do. A workflow that
 // cannot be stopped finds that out itself.
 func (s *Store) stopTeardown(ctx context.Context, d Deployment, cause string) {
-	err := s.workflow.Stop(ctx, workflow.Teardown, d.TeardownName(), cause)
+	err := s.cfg.Workflow.Stop(ctx, workflow.Teardown, d.TeardownName(), cause)
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
-		s.log.WarnContext(ctx, "teardown was not stopped, and waits in vain", "deployment", d.Deployment, "error", err)
+		s.cfg.Log.WarnContext(ctx, "teardown was not stopped, and waits in vain", "deployment", d.Deployment, "error", err)
 	}
 }
 

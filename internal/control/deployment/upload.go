@@ -31,14 +31,14 @@ func (s *Store) Upload(ctx context.Context, ref Ref, base string) (upload.Ref, u
 	if d.Source != revision.InternalSource {
 		return upload.Ref{}, upload.Grant{}, fault.New(fault.Invalid, "Upload URLs are only available for 'internal_source' source deployments; the source of this one is '%s'.", d.Source)
 	}
-	if s.uploads == nil {
+	if s.cfg.Uploads == nil {
 		return upload.Ref{}, upload.Grant{}, fault.New(fault.Unavailable, "This server has no place for uploads.")
 	}
-	if err := s.files.Room(d.Workspace); err != nil {
+	if err := s.cfg.Files.Room(d.Workspace); err != nil {
 		return upload.Ref{}, upload.Grant{}, err
 	}
 	to := upload.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Upload: id.New(s.now())}
-	grant, err := s.uploads.Grant(ctx, to, base)
+	grant, err := s.cfg.Uploads.Grant(ctx, to, base)
 	if err != nil {
 		return upload.Ref{}, upload.Grant{}, fmt.Errorf("grant an upload: %w", err)
 	}

@@ -44,7 +44,7 @@ func (s *Store) tellAway(ctx context.Context, ref Ref) error {
 		}
 		now := s.now()
 		change := table.Update{Key: ref.Key(), If: table.All(present(), l.asHeard(), table.Equals(attrSeen, clock.Format(l.LastSeen)))}
-		if late := l.LastSeen.Add(s.offlineLimit); now.Before(late) {
+		if late := l.LastSeen.Add(s.cfg.OfflineLimit); now.Before(late) {
 			change.Index = l.lookAt(late)
 			return record.Write(change), nil
 		}

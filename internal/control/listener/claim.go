@@ -149,7 +149,7 @@ func (s *Store) buildWork(ctx context.Context, session Session, tasks []task) (w
 		if err != nil {
 			// A release that cannot be opened must not hold up the others. Its rollout fails
 			// because it is not ready in time.
-			s.log.ErrorContext(ctx, "work of a listener cannot be given out", "revision", r.Revision, "error", err)
+			s.cfg.Log.ErrorContext(ctx, "work of a listener cannot be given out", "revision", r.Revision, "error", err)
 			continue
 		}
 		work = append(work, w)

@@ -167,7 +167,7 @@ func (s *Store) checks(d Diagnosis) []Check {
 		switch {
 		case !o.Fetched && d.At.Sub(o.Since) > leaseTime:
 			unfetched = append(unfetched, o)
-		case o.Fetched && d.At.Sub(o.Since) > s.readyLimit:
+		case o.Fetched && d.At.Sub(o.Since) > s.cfg.ReadyLimit:
 			late = append(late, o)
 		}
 	}
@@ -195,7 +195,7 @@ func (s *Store) checks(d Diagnosis) []Check {
 		found(CheckSettled, len(late) == 0, "What the listener has fetched it carries out in time.", func() string {
 			first := late[0]
 			return fmt.Sprintf("Orders that were fetched, and of which nothing has come for more than %s: %d. The oldest, to %s revision ID %s, is of %s. See what the listener says about it.",
-				s.readyLimit, len(late), first.Verb, first.Revision, clock.Format(first.Since))
+				s.cfg.ReadyLimit, len(late), first.Verb, first.Revision, clock.Format(first.Since))
 		}),
 		found(CheckHealthy, len(d.Failures) == 0, "No release has failed.", func() string {
 			first := d.Failures[0]

@@ -63,12 +63,12 @@ func (s *Store) Admit(ctx context.Context, session Session, output Output) (toke
 	if err != nil {
 		return "", err
 	}
-	return s.token(ctx, ref.Revision)
+	return s.cfg.Token(ctx, ref.Revision)
 }
 
 // Token returns the token with which a revision's agent is invoked, which no text may show.
 func (s *Store) Token(ctx context.Context, revision string) (string, error) {
-	return s.token(ctx, revision)
+	return s.cfg.Token(ctx, revision)
 }
 
 func (o Output) check() error {

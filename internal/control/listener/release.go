@@ -162,7 +162,7 @@ func bound(ref compute.Ref) secret.Bound {
 
 func (s *Store) seal(ctx context.Context, spec compute.Release) (releaseBody, error) {
 	spec.Token = "" // derived, so that it need not be stored
-	sealed, err := s.sealer.Seal(ctx, bound(spec.Ref), record.Encode(spec))
+	sealed, err := s.cfg.Sealer.Seal(ctx, bound(spec.Ref), record.Encode(spec))
 	if err != nil {
 		return releaseBody{}, fmt.Errorf("seal release: %w", err)
 	}
@@ -170,7 +170,7 @@ func (s *Store) seal(ctx context.Context, spec compute.Release) (releaseBody, er
 }
 
 func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) {
-	plain, err := s.sealer.Open(ctx, bound(r.Ref), r.Sealed)
+	plain, err := s.cfg.Sealer.Open(ctx, bound(r.Ref), r.Sealed)
 	if err != nil {
 		return nil, fmt.Errorf("open release %s: %w", r.Revision, err)
 	}
@@ -178,7 +178,7 @@ func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) 
 	if err := json.Unmarshal(plain, spec); err != nil {
 		return nil, fmt.Errorf("decode release %s: it is not one", r.Revision) // the decoder's message could contain a part of it
 	}
-	if spec.Token, err = s.token(ctx, r.Revision); err != nil {
+	if spec.Token, err = s.cfg.Token(ctx, r.Revision); err != nil {
 		return nil, fmt.Errorf("token of release %s: %w", r.Revision, err)
 	}
 	return spec, nil
@@ -228,12 +228,12 @@ func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status,
 	if l.LastSeen.After(heard) {
 		heard = l.LastSeen
 	}
-	limit := cmp.Or(r.readyLimit, s.readyLimit)
-	offline, late := heard.Add(s.offlineLimit), began.Add(limit)
+	limit := cmp.Or(r.readyLimit, s.cfg.ReadyLimit)
+	offline, late := heard.Add(s.cfg.OfflineLimit), began.Add(limit)
 	if !now.Before(offline) {
 		return compute.Status{State: compute.Failed, Reason: ReasonOffline, Message: fmt.Sprintf(
 			"the listener %s (%q) that is to run this release has not called for %s; %s. See whether it runs and reaches this server, then deploy again",
-			r.listener, l.ComputeID, s.offlineLimit, l.lastHeard())}, time.Time{}
+			r.listener, l.ComputeID, s.cfg.OfflineLimit, l.lastHeard())}, time.Time{}
 	}
 	if !now.Before(late) {
 		return compute.Status{State: compute.Failed, Reason: compute.ReasonNotReady, Message: fmt.Sprintf(

@@ -48,7 +48,7 @@ func (s *Store) Report(ctx context.Context, session Session, report Report) erro
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return err
 	}
-	if err := report.check(s.private); err != nil {
+	if err := report.check(s.cfg.Private); err != nil {
 		return err
 	}
 	report.URL = strings.TrimRight(report.URL, "/")
@@ -60,9 +60,9 @@ func (s *Store) Report(ctx context.Context, session Session, report Report) erro
 			return o, s.refusal(ctx, session, err)
 		}
 		o.Add(writes...)
-		if ended && s.alarm != nil {
+		if ended && s.cfg.Alarm != nil {
 			o.Then(func(ctx context.Context) {
-				s.alarm(ctx, report.ref(session), compute.Status{
+				s.cfg.Alarm(ctx, report.ref(session), compute.Status{
 					State: report.State, Reason: cmp.Or(report.Reason, compute.ReasonEnded), Message: cmp.Or(report.Message, "its listener says no more than that it is not healthy"),
 				})
 			})

@@ -109,7 +109,7 @@ func (s *Store) hear(ctx context.Context, l Listener, session Session, version s
 	set := session.seen(now, version)
 	change := table.Update{Key: session.Key(), Set: set, If: table.All(Session{Ref: l.Ref, Holder: l.holder, Epoch: l.epoch}.holds(), l.asHeard())}
 	if session.Epoch != l.epoch || !l.Away.IsZero() || !l.minded {
-		set[attrAway], change.Index = "", l.lookAt(now.Add(s.offlineLimit))
+		set[attrAway], change.Index = "", l.lookAt(now.Add(s.cfg.OfflineLimit))
 	}
 	if l.Away.IsZero() {
 		return until, record.Write(change), nil

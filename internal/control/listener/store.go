@@ -48,24 +48,16 @@ type Config struct {
 
 // Store reads and writes listeners, their orders and their reports.
 type Store struct {
-	table                    table.Table
-	sealer                   secret.Sealer
-	token                    func(ctx context.Context, revision string) (string, error)
-	now                      clock.Clock
-	log                      *slog.Logger
-	alarm                    compute.Alarm
-	events                   *event.Log
-	offlineLimit, readyLimit time.Duration
-	private                  outbound.Networks
+	cfg    Config
+	table  table.Table
+	now    clock.Clock
+	events *event.Log
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
-	return &Store{
-		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
-		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
-		private: c.Private, alarm: c.Alarm, events: event.NewLog(c.Table, c.Now, c.Subscribers),
-	}
+	c.Log, c.OfflineLimit, c.ReadyLimit = cmp.Or(c.Log, slog.Default()), cmp.Or(c.OfflineLimit, 5*time.Minute), cmp.Or(c.ReadyLimit, 15*time.Minute)
+	return &Store{cfg: c, table: c.Table, now: c.Now, events: event.NewLog(c.Table, c.Now, c.Subscribers)}
 }
 
 // NewListener is the request to create a listener.

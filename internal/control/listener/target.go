@@ -153,11 +153,11 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	case status.State != compute.Healthy:
 		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: status}
 	}
-	token, err := t.token(ctx, ref.Revision)
+	token, err := t.cfg.Token(ctx, ref.Revision)
 	if err != nil {
 		return compute.Endpoint{}, nil, fmt.Errorf("token of release %s: %w", ref.Revision, err)
 	}
-	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision, Private: &t.private}, func() {}, nil
+	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision, Private: &t.cfg.Private}, func() {}, nil
 }
 
 // Serves reports whether the release's listener has reported an endpoint. It wakes no release

@@ -40,7 +40,7 @@ func (r *Receiver) pushed(ctx context.Context, d Delivery, p payload) error {
 	}
 	ctx, cancel := ownTime(ctx)
 	defer cancel()
-	workspaces, err := r.installations.Workspaces(ctx, p.Installation.ID)
+	workspaces, err := r.cfg.Installations.Workspaces(ctx, p.Installation.ID)
 	if err != nil {
 		return err
 	}
@@ -97,14 +97,14 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 	if err != nil || !first {
 		return err
 	}
-	err = r.builder.Build(ctx, t.workspace, t.deployment, c.commit)
+	err = r.cfg.Builder.Build(ctx, t.workspace, t.deployment, c.commit)
 	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.Invalid) {
 		err = fmt.Errorf("build deployment %s for a push: %w", t.deployment, err)
-		return errors.Join(err, r.table.Transact(ctx, table.Delete{Key: key}))
+		return errors.Join(err, r.cfg.Table.Transact(ctx, table.Delete{Key: key}))
 	}
-	now := r.now()
+	now := r.cfg.Now()
 	delivered := table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(deliveredTime)}}
-	if err := r.table.Transact(ctx, delivered); err != nil {
+	if err := r.cfg.Table.Transact(ctx, delivered); err != nil {
 		return fmt.Errorf("note push delivery: %w", err)
 	}
 	return nil
@@ -113,8 +113,8 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 // claim claims a delivery for a deployment; first is false when the delivery was already
 // claimed.
 func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err error) {
-	now := r.now()
-	return record.Try(ctx, r.table, table.Put{
+	now := r.cfg.Now()
+	return record.Try(ctx, r.cfg.Table, table.Put{
 		Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(claimTime)},
 		If:   table.Absent(),
 	})
@@ -122,7 +122,7 @@ func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err er
 
 // earlierNames returns the names under which a repository was built.
 func (r *Receiver) earlierNames(ctx context.Context, workspace string, repository int64) ([]string, error) {
-	item, err := record.Get(ctx, r.table, "repository names", keys.RepositoryNames(workspace, repository), nil)
+	item, err := record.Get(ctx, r.cfg.Table, "repository names", keys.RepositoryNames(workspace, repository), nil)
 	if err != nil || item == nil {
 		return nil, err
 	}
@@ -145,9 +145,9 @@ func (r *Receiver) noteNames(ctx context.Context, workspace string, repository i
 		return nil
 	}
 	item := table.Item{
-		Key: keys.RepositoryNames(workspace, repository), Attrs: record.Attrs(kindNames, r.now(), nil), Body: record.Encode(names[max(0, len(names)-maxNames):]),
+		Key: keys.RepositoryNames(workspace, repository), Attrs: record.Attrs(kindNames, r.cfg.Now(), nil), Body: record.Encode(names[max(0, len(names)-maxNames):]),
 	}
-	if err := r.table.Transact(ctx, table.Put{Item: item}); err != nil {
+	if err := r.cfg.Table.Transact(ctx, table.Put{Item: item}); err != nil {
 		return fmt.Errorf("note repository names: %w", err)
 	}
 	return nil

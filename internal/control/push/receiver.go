@@ -61,19 +61,12 @@ type Config struct {
 }
 
 // Receiver receives deliveries of webhooks.
-type Receiver struct {
-	table         table.Table
-	hasher        func(context.Context) (secret.Hasher, error)
-	now           clock.Clock
-	builder       Builder
-	installations Installations
-	secrets       func(context.Context) ([]string, error)
-	log           *slog.Logger
-}
+type Receiver struct{ cfg Config }
 
 // NewReceiver returns a receiver. Without Secrets it refuses all deliveries to App.
 func NewReceiver(c Config) *Receiver {
-	return &Receiver{table: c.Table, hasher: c.Hasher, now: c.Now, builder: c.Builder, installations: c.Installations, secrets: c.Secrets, log: cmp.Or(c.Log, slog.Default())}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	return &Receiver{c}
 }
 
 // ParseSecrets reads the webhook secrets of the GitHub App from the JSON in which operators
@@ -100,10 +93,10 @@ func checkSecrets(secrets []string) error {
 
 // appSecrets are the webhook secrets of the GitHub App.
 func (r *Receiver) appSecrets(ctx context.Context) ([]string, error) {
-	if r.secrets == nil {
+	if r.cfg.Secrets == nil {
 		return nil, nil
 	}
-	secrets, err := r.secrets(ctx)
+	secrets, err := r.cfg.Secrets(ctx)
 	if err == nil {
 		err = checkSecrets(secrets)
 	}
@@ -143,7 +136,7 @@ func (r *Receiver) Expects(ctx context.Context, workspace, deployment string, d 
 	if err := r.stated(ctx, workspace, deployment, d); err != nil {
 		return err
 	}
-	exists, err := r.builder.Exists(ctx, workspace, deployment)
+	exists, err := r.cfg.Builder.Exists(ctx, workspace, deployment)
 	if err == nil && !exists {
 		err = unauthorized()
 	}
@@ -174,9 +167,9 @@ func (r *Receiver) App(ctx context.Context, d Delivery) error {
 	case d.Event == eventPush:
 		return r.pushed(ctx, d, p)
 	case d.Event == eventInstallation && p.Action == "deleted":
-		return r.installations.Removed(ctx, p.Installation.ID)
+		return r.cfg.Installations.Removed(ctx, p.Installation.ID)
 	default:
-		r.installations.Changed(p.Installation.ID)
+		r.cfg.Installations.Changed(p.Installation.ID)
 		return nil
 	}
 }
@@ -184,7 +177,7 @@ func (r *Receiver) App(ctx context.Context, d Delivery) error {
 // HookSecret is the secret of the webhook of one deployment, which a person enters at the
 // repository's host. It is derived, so that it need not be stored.
 func (r *Receiver) HookSecret(ctx context.Context, workspace, deployment string) (string, error) {
-	hasher, err := r.hasher(ctx)
+	hasher, err := r.cfg.Hasher(ctx)
 	if err != nil {
 		return "", fmt.Errorf("derive webhook secret: %w", err)
 	}

@@ -48,7 +48,7 @@ type target struct{ workspace, deployment string }
 
 // watches reports whether the deployment watches the changed branch.
 func (r *Receiver) watches(ctx context.Context, t target, c change) (bool, error) {
-	item, err := record.Get(ctx, r.table, "push watch", keys.PushWatch(t.workspace, t.deployment), nil)
+	item, err := record.Get(ctx, r.cfg.Table, "push watch", keys.PushWatch(t.workspace, t.deployment), nil)
 	if err != nil || item == nil {
 		return false, err
 	}
@@ -58,7 +58,7 @@ func (r *Receiver) watches(ctx context.Context, t target, c change) (bool, error
 	watched := item.Text(attrRepository)
 	watches := slices.ContainsFunc(c.names, func(name string) bool { return name == watched || c.own && folderOf(name) == folderOf(watched) })
 	if !watches {
-		r.log.InfoContext(ctx, "push did nothing: it is of another repository", "deployment", t.deployment, "repository", watched, "pushed", c.names)
+		r.cfg.Log.InfoContext(ctx, "push did nothing: it is of another repository", "deployment", t.deployment, "repository", watched, "pushed", c.names)
 	}
 	return watches, nil
 }
@@ -74,7 +74,7 @@ func folderOf(name string) string {
 func (r *Receiver) listed(ctx context.Context, workspace string, names []string, branch string) ([]target, error) {
 	var found []target
 	for _, name := range names {
-		items, err := table.AllItems(ctx, r.table, keys.PushWatches(workspace, name, branch))
+		items, err := table.AllItems(ctx, r.cfg.Table, keys.PushWatches(workspace, name, branch))
 		if err != nil {
 			return nil, fmt.Errorf("query push watches: %w", err)
 		}
