@@ -1,10 +1,13 @@
 package deployment
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -307,4 +310,40 @@ func (d Deployment) revisionSpec() revision.Spec {
 		ResourceSpec: d.SourceConfig.ResourceSpec, Secrets: d.Secrets, Credentials: d.Credentials,
 		SecretReferences: d.SecretReferences, ComputeTier: d.ComputeTier,
 	}
+}
+
+// Version counts the changes of a deployment. As long as the version stays the same, all data
+// that clients see of the deployment stays the same.
+func (d Deployment) Version() int64 { return d.version }
+
+// Versions are the accepted versions: a change is made only if the deployment has one of them;
+// nil accepts any version.
+type Versions record.Versions
+
+// check checks the version of a deployment that was read. Every write has the condition that
+// the version is still the same when the change is written.
+func (v Versions) check(d Deployment) error {
+	if record.Versions(v).Allow(d.version) {
+		return nil
+	}
+	return fault.New(fault.Stale, "Deployment ID %s was changed since it was read. Read it again.", d.Deployment)
+}
+
+// ThreadTTL is the configuration file's time to live for threads whose creation does not set
+// it; nil: they live for ever.
+func (d Deployment) ThreadTTL() *thread.TTL {
+	asked := d.Settings.Threads
+	if asked == nil || asked.Minutes == 0 {
+		return nil
+	}
+	return &thread.TTL{Strategy: thread.Strategy(asked.Strategy), Minutes: asked.Minutes}
+}
+
+// ThreadTTL returns the ThreadTTL of a deployment.
+func (s *Store) ThreadTTL(ctx context.Context, workspace, deployment string) (*thread.TTL, error) {
+	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
+	if err != nil {
+		return nil, err
+	}
+	return d.ThreadTTL(), nil
 }

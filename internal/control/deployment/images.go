@@ -2,8 +2,13 @@ package deployment
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/distribution/reference"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
@@ -95,4 +100,92 @@ func (s *Store) markForgotten(ctx context.Context, d Deployment, r revision.Revi
 	}
 	unchanged := table.Check{Key: d.Key(), If: table.Equals(attrLatest, d.Latest)}
 	return record.Commit(ctx, s.table, record.Write(r.Forget(), unchanged))
+}
+
+// builtImages is the prefix of the names of images that the platform has built itself, as the
+// engine spells them.
+const builtImages = "docker.io/slipway/"
+
+// checkImages refuses names of images that no registry could have, and names by which an
+// engine would find an image that belongs to another party: by an id, among the images that
+// the platform has built, or in the repository of another deployment. image is the image that
+// the request names, nil if it names no image.
+func (s *Store) checkImages(ctx context.Context, d Deployment, image *string) error {
+	own, err := s.ownRepository(ctx, d)
+	if err != nil {
+		return err
+	}
+	var c podCheck
+	check := func(name string, loc []any) {
+		if wrong := own.wrong(name); wrong != "" {
+			c.breaks(loc, "%s", wrong)
+		}
+	}
+	if image != nil && d.Source == revision.ExternalDocker {
+		check(*image, []any{"body", "source_revision_config", "image_uri"})
+	}
+	var p pod
+	if len(d.SourceConfig.ResourceSpec) > 0 {
+		if err := json.Unmarshal(d.SourceConfig.ResourceSpec, &p); err != nil {
+			return fmt.Errorf("decode resource_spec: %w", err)
+		}
+	}
+	for i, of := range p.InitContainers {
+		check(of.Image, at("init_containers", i, "image"))
+	}
+	for i, of := range p.Sidecars {
+		check(of.Image, at("sidecars", i, "image"))
+	}
+	if len(c.broken) > 0 {
+		return fault.Shape(c.broken...)
+	}
+	return nil
+}
+
+// ownNames says which images of the platform's registry belong to a deployment.
+type ownNames struct {
+	// all is the prefix of the names of all deployments' images, "" if the platform has no
+	// registry; repository is the deployment's own repository.
+	all, repository string
+}
+
+func (s *Store) ownRepository(ctx context.Context, d Deployment) (ownNames, error) {
+	if s.cfg.Images == nil {
+		return ownNames{}, nil
+	}
+	repository, err := s.cfg.Images.Repository(ctx, d.Images())
+	if err != nil {
+		return ownNames{}, fmt.Errorf("name repository: %w", err)
+	}
+	all, _, _ := strings.Cut(repository, d.Workspace)
+	return ownNames{all, repository}, nil
+}
+
+// wrong says why an image may not be used, "" if it may be used.
+func (n ownNames) wrong(image string) string {
+	if strings.HasPrefix(image, "sha256:") {
+		return "An image is named by its repository, with a tag or a digest, not by the id that an engine has for it"
+	}
+	named, err := reference.ParseDockerRef(image)
+	if err != nil {
+		return fmt.Sprintf("This is no name of an image (%v)", err)
+	}
+	// The images that the platform has built are in the repository that all other names begin with.
+	own := n.all != "" && strings.HasPrefix(canonical(named.Name())+"/", canonical(n.all))
+	if strings.HasPrefix(named.Name(), builtImages) || own && !registry.In(n.repository, image) {
+		return "This image belongs to another deployment"
+	}
+	return ""
+}
+
+// ecrHost is a host of ECR: each account has a registry in each region, which answers at several
+// hosts.
+var ecrHost = regexp.MustCompile(`^(\d{12})\.dkr[.-]ecr(?:-fips)?\.([a-z0-9-]+)\..*`)
+
+// canonical returns the name of an image with one spelling for all hosts that lead to the same
+// registry.
+func canonical(name string) string {
+	host, path, _ := strings.Cut(name, "/")
+	host = strings.TrimSuffix(strings.ToLower(host), ":443")
+	return ecrHost.ReplaceAllString(host, "$1.$2") + "/" + path
 }

@@ -1,9 +1,14 @@
 package deployment
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strconv"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
@@ -84,3 +89,91 @@ func (d Deployment) Resources(rev revision.Revision) (compute.Resources, error) 
 		CPU: max(spec.CPU, spec.CPULimit), MemoryMB: max(spec.MemoryMB, spec.MemoryLimitMB), MinScale: spec.MinScale, MaxScale: spec.MaxScale,
 	}, nil
 }
+
+// size is the size of a replica.
+type size struct {
+	cpu      float64
+	memoryMB int
+	// dedicated tiers may have a database of their own.
+	dedicated bool
+}
+
+// tiers are the sizes that a deployment may get instead of the size of its type.
+var tiers = map[string]size{
+	"SERVERLESS_S": {cpu: 1, memoryMB: 2 << 10}, "SERVERLESS_M": {cpu: 2, memoryMB: 5 << 10}, "SERVERLESS_L": {cpu: 4, memoryMB: 9 << 10},
+	"DEDICATED_S": {cpu: 3, memoryMB: 6 << 10, dedicated: true}, "DEDICATED_M": {cpu: 5, memoryMB: 12 << 10, dedicated: true},
+	"DEDICATED_L": {cpu: 10, memoryMB: 24 << 10, dedicated: true},
+}
+
+// takeTiers gives the deployment the tiers of a request; nil changes nothing.
+func (d *Deployment) takeTiers(compute, database *string) error {
+	if compute == nil && database == nil {
+		return nil
+	}
+	if d.Source == revision.ExternalDocker {
+		return fault.New(fault.Invalid, "compute_tier and database_tier do not apply to source %s: its resources are in source_config.resource_spec.", d.Source)
+	}
+	for _, tier := range []*string{compute, database} {
+		if tier == nil {
+			continue
+		}
+		if _, known := tiers[*tier]; !known {
+			return fault.New(fault.Invalid, "There is no tier %q.", *tier)
+		}
+	}
+	d.setTiers(compute, database)
+	if database == nil {
+		return nil
+	}
+	if !tiers[*database].dedicated {
+		return fault.New(fault.Invalid, "database_tier must be a dedicated one, not %s.", *database)
+	}
+	if d.DatabaseTier == nil {
+		return fault.New(fault.Invalid, "database_tier needs a compute_tier that is a dedicated one.")
+	}
+	return nil
+}
+
+// setTiers sets the tiers that are not nil. A database tier exists only together with a
+// dedicated compute tier.
+func (d *Deployment) setTiers(compute, database *string) {
+	replace(&d.ComputeTier, compute)
+	replace(&d.DatabaseTier, database)
+	if d.ComputeTier == nil || !tiers[*d.ComputeTier].dedicated {
+		d.DatabaseTier = nil
+	}
+}
+
+// settingTimeout is the predefined setting for the time that a run may take.
+const settingTimeout = "BG_JOB_TIMEOUT_SECS"
+
+// RunLimits returns the limits that a release's environment sets. A limit that is not set, or is
+// not a positive number, is 0. A release at a listener does not scale: its Kubernetes does that.
+func (s *Store) RunLimits(ctx context.Context, release compute.Ref) (compute.RunLimits, error) {
+	d, r, err := s.GetRevision(ctx, revision.Ref(release))
+	if err != nil {
+		return compute.RunLimits{}, err
+	}
+	env := map[string]string{}
+	maps.Copy(env, r.Artifact.Env)
+	secrets, err := s.presentSecrets(ctx, d, r)
+	if err != nil {
+		return compute.RunLimits{}, err
+	}
+	for _, secret := range secrets {
+		env[secret.Name] = secret.Value
+	}
+	size, err := d.Resources(r)
+	if err != nil {
+		return compute.RunLimits{}, err
+	}
+	size = size.OrDefaults()
+	limits := compute.RunLimits{Jobs: compute.JobsOf(env) * size.MaxScale, Scales: size.Scales() && !d.Remote()}
+	if seconds, err := strconv.ParseFloat(env[settingTimeout], 64); err == nil && seconds > 0 {
+		limits.Timeout = time.Duration(min(seconds, maxTimeout.Seconds()) * float64(time.Second))
+	}
+	return limits, nil
+}
+
+// maxTimeout is the longest timeout of a run.
+const maxTimeout = 365 * 24 * time.Hour

@@ -274,3 +274,12 @@ func (s *Store) after(latest string) time.Time {
 	}
 	return now
 }
+
+// Sealed holds, for each kind of items of this package, the function that returns what the
+// sealed texts in the item are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kind: func(item *table.Item) (secret.Bound, error) {
+		parts, err := keys.ParseRevision(item.Key)
+		return Ref{parts.Workspace, parts.Deployment}.bound(), err
+	},
+}

@@ -267,3 +267,23 @@ func (l Listener) lastHeard() string {
 	}
 	return "the listener called last at " + clock.Format(l.LastSeen)
 }
+
+// Sealed holds, for each kind of items of this package, the function that returns what the
+// sealed texts in the item are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kindRelease: func(item *table.Item) (secret.Bound, error) {
+		parts, err := keys.ParseListenerRelease(item.Key)
+		return bound(compute.Ref(parts)), err
+	},
+}
+
+// HeldBy returns the deployment whose agent a listener may be running, given the item of its
+// release: the agent was started with a token that is derived from the oldest key. For other
+// items ok is false.
+func HeldBy(item *table.Item) (deployment string, ok bool) {
+	if item.Text(record.Kind) != kindRelease || !item.Bool(attrDelivered) || status(item.Text(attrStatus)) == leaving {
+		return "", false
+	}
+	parts, err := keys.ParseListenerRelease(item.Key)
+	return parts.Deployment, err == nil
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -425,4 +426,13 @@ func (r Revision) Superseded(now time.Time) Change {
 	change := r.move(now, Skipped)
 	change.Set[attrReason], change.Set[attrMessage] = ReasonSuperseded, superseded
 	return r.told(change, Skipped)
+}
+
+// Sealed holds, for each kind of items of this package, the function that returns what the
+// sealed texts in the item are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kind: func(item *table.Item) (secret.Bound, error) {
+		parts, err := keys.ParseRevision(item.Key)
+		return secret.Bound{Workspace: parts.Workspace, Resource: parts.Deployment}, err
+	},
 }

@@ -137,3 +137,6 @@ func check(name revisionlog.Log) error {
 	}
 	return nil
 }
+
+// Watch wakes when a line was written to the log.
+func (l *Logs) Watch(log revisionlog.Log) revisionlog.Watcher { return l.watchers.Add(log) }
