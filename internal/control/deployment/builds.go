@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -49,22 +48,20 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 // revisions in a row have no build, because a revision that was deployed again is no further
 // than that from the revision that it was made from.
 func (s *Store) readBuilds(ctx context.Context, d Deployment, newest int) (builds, error) {
-	query := keys.Revisions(d.Workspace, d.Deployment)
-	query.Reverse, query.Limit = true, buildPage
-	found := builds{deployment: d, newest: newest, needed: map[string]bool{}}
-	for range buildPages {
-		page, err := s.table.Query(ctx, query)
+	found, read := builds{deployment: d, newest: newest, needed: map[string]bool{}}, 0
+	for r, err := range d.revisions(table.Items(ctx, s.table, d.before("", buildPage))) {
 		if err != nil {
-			return builds{}, fmt.Errorf("query revisions: %w", err)
-		}
-		if err := found.read(page.Items); err != nil {
 			return builds{}, err
 		}
-		if query.Cursor = page.Cursor; page.Cursor == "" || found.gone >= newest {
-			found.complete = true
+		found.take(r)
+		if read++; read == buildPages*buildPage {
+			return found, nil
+		}
+		if read%buildPage == 0 && found.gone >= newest {
 			break
 		}
 	}
+	found.complete = true
 	return found, nil
 }
 
@@ -94,29 +91,22 @@ func (b *builds) notNeeded() []revision.Revision {
 	return old
 }
 
-// read takes a page of revisions.
-func (b *builds) read(items []*table.Item) error {
-	for _, item := range items {
-		r, err := revision.Decode(b.deployment.Revision(keys.RevisionID(item.Key)), item, b.deployment.Slot)
-		if err != nil {
-			return err
-		}
-		if r.Status == revision.Deployed {
-			b.deployed++
-		}
-		switch {
-		case !r.Status.Terminal(), r.Status == revision.Deployed && (b.deployed <= b.newest || b.serves(r)):
-			b.needed[artifactOf(r)] = true
-			if image := r.Image(); image != "" {
-				b.images = append(b.images, image)
-			}
-		case r.Status == revision.Deployed && r.KeepsBuild():
-			b.old, b.gone = append(b.old, r), 0
-		case r.Status == revision.Deployed:
-			b.gone++
-		}
+// take takes the next revision.
+func (b *builds) take(r revision.Revision) {
+	if r.Status == revision.Deployed {
+		b.deployed++
 	}
-	return nil
+	switch {
+	case !r.Status.Terminal(), r.Status == revision.Deployed && (b.deployed <= b.newest || b.serves(r)):
+		b.needed[artifactOf(r)] = true
+		if image := r.Image(); image != "" {
+			b.images = append(b.images, image)
+		}
+	case r.Status == revision.Deployed && r.KeepsBuild():
+		b.old, b.gone = append(b.old, r), 0
+	case r.Status == revision.Deployed:
+		b.gone++
+	}
 }
 
 // serves reports whether requests may go to the revision, now or after a rollback.

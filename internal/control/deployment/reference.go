@@ -159,16 +159,13 @@ func (s *Store) live(ctx context.Context, d Deployment) ([]revision.Revision, er
 			wanted = append(wanted, d.Revision(id).Key())
 		}
 	}
-	var items []*table.Item
-	if len(wanted) > 0 {
-		var err error
-		if items, err = s.table.GetBatch(ctx, wanted...); err != nil {
-			return nil, fmt.Errorf("get revisions: %w", err)
-		}
+	items, err := s.table.GetBatch(ctx, wanted...)
+	if err != nil {
+		return nil, fmt.Errorf("get revisions: %w", err)
 	}
 	if d.Next != "" { // when it is cancelled, an older waiting revision takes its place
 		query := keys.Revisions(d.Workspace, d.Deployment)
-		query.Cursor = query.CursorAfter(table.Place{Sort: d.Revision(d.Slot).Key().SK, Key: d.Revision(d.Slot).Key()})
+		query.Cursor = query.CursorAfter(query.PlaceOf(&table.Item{Key: d.Revision(d.Slot).Key()}))
 		waiting, err := table.AllItems(ctx, s.table, query)
 		if err != nil {
 			return nil, fmt.Errorf("query revisions: %w", err)

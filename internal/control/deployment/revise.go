@@ -162,14 +162,7 @@ func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision
 // queuedBefore returns the newest revision that waits for the slot and is older than another
 // revision, "" when there is no such revision.
 func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref) (string, error) {
-	query := keys.Revisions(ref.Workspace, ref.Deployment)
-	query.Reverse, query.Limit = true, 1
-	query.Cursor = query.CursorAfter(table.Place{Sort: ref.Key().SK, Key: ref.Key()})
-	for item, err := range table.Growing(ctx, s.table, query) {
-		if err != nil {
-			return "", fmt.Errorf("query revisions: %w", err)
-		}
-		r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+	for r, err := range d.revisions(table.Growing(ctx, s.table, d.before(ref.Revision, 1))) {
 		if err != nil || r.Revision <= d.Slot {
 			return "", err
 		}

@@ -303,18 +303,10 @@ func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (oldest 
 	if err != nil {
 		return "", o, err
 	}
-	query := keys.Revisions(ref.Workspace, ref.Deployment)
-	query.Reverse, query.Limit = true, skipped
-	place := ref.Revision(before).Key()
-	query.Cursor = query.CursorAfter(table.Place{Sort: place.SK, Key: place})
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return "", o, fmt.Errorf("query revisions: %w", err)
-	}
 	var changes []revision.Change
 	var writes []table.Write
-	for _, item := range page.Items {
-		r, err := revision.Decode(ref.Revision(keys.RevisionID(item.Key)), item, "")
+	stored, read := Deployment{Ref: ref}, 0 // without a slot, a revision has the status that is stored
+	for r, err := range stored.revisions(table.Items(ctx, s.table, ref.before(before, skipped))) {
 		if err != nil {
 			return "", o, err
 		}
@@ -325,6 +317,9 @@ func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (oldest 
 		if oldest = r.Revision; r.Status == revision.Queued {
 			change := r.Superseded(s.now())
 			changes, writes = append(changes, change), append(writes, change.Write)
+		}
+		if read++; read == skipped {
+			break
 		}
 	}
 	if len(writes) > 0 {

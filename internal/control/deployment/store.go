@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/url"
 	"time"
@@ -263,6 +264,32 @@ func (s *Store) revisionOf(ctx context.Context, d Deployment, ref revision.Ref) 
 		return revision.Revision{}, err
 	}
 	return revision.Decode(ref, item, d.Slot)
+}
+
+// revisions decodes the items of revisions, as they are while the deployment is as it was read.
+func (d Deployment) revisions(items iter.Seq2[*table.Item, error]) iter.Seq2[revision.Revision, error] {
+	return func(yield func(revision.Revision, error) bool) {
+		for item, err := range items {
+			if err != nil {
+				yield(revision.Revision{}, fmt.Errorf("query revisions: %w", err))
+				return
+			}
+			if r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot); !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// before is the query for the revisions that are older than a revision, or for all revisions if
+// that is "", from the newest back.
+func (r Ref) before(revision string, page int) table.Query {
+	query := keys.Revisions(r.Workspace, r.Deployment)
+	query.Reverse, query.Limit = true, page
+	if revision != "" {
+		query.Cursor = query.CursorAfter(query.PlaceOf(&table.Item{Key: r.Revision(revision).Key()}))
+	}
+	return query
 }
 
 // after returns the present time, or a time after the newest revision if that is later, so

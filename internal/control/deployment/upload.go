@@ -8,7 +8,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
@@ -79,14 +78,8 @@ func (s *Store) namedUploads(ctx context.Context, ref Ref) (map[string]bool, err
 		}
 	}
 	name(d.RevisionConfig)
-	query := keys.Revisions(d.Workspace, d.Deployment)
-	query.Reverse, query.Limit = true, buildPage
 	read := 0
-	for item, err := range table.Items(ctx, s.table, query) {
-		if err != nil {
-			return nil, fmt.Errorf("query revisions: %w", err)
-		}
-		r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+	for r, err := range d.revisions(table.Items(ctx, s.table, d.before("", buildPage))) {
 		if err != nil {
 			return nil, err
 		}
