@@ -37,13 +37,11 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		SourceConfig:   sourceConfig(&body.SourceConfig),
 		RevisionConfig: revisionConfig(&body.SourceRevisionConfig),
 		Secrets:        secrets(body.Secrets),
-		AutoRollback:   body.AutoRollback,
-
-		ReadinessTimeout: body.ReadinessTimeoutSeconds,
-		CanaryPercent:    body.CanaryPercent,
-		CanarySeconds:    body.CanarySeconds,
+		Options: deployment.Options{
+			AutoRollback: body.AutoRollback, ReadinessTimeout: body.ReadinessTimeoutSeconds, DisplayName: body.DisplayName,
+			CanaryPercent: body.CanaryPercent, CanarySeconds: body.CanarySeconds,
+		},
 		SecretReferences: secretReferences(body.SecretReferences),
-		DisplayName:      body.DisplayName,
 		ValidateOnly:     validateOnly,
 		Notes: s.settledChange(ctx, func(shown Deployment) web.Send {
 			return CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse
@@ -95,8 +93,10 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 		return patch
 	}
 	patch.Name, patch.Source, patch.RevisionSource = body.Name, (*revision.Source)(body.Source), (*revision.Source)(body.RevisionSource)
-	patch.CanaryPercent, patch.CanarySeconds = body.CanaryPercent, body.CanarySeconds
-	patch.AutoRollback, patch.ReadinessTimeout, patch.DisplayName = body.AutoRollback, body.ReadinessTimeoutSeconds, body.DisplayName
+	patch.Options = deployment.Options{
+		AutoRollback: body.AutoRollback, ReadinessTimeout: body.ReadinessTimeoutSeconds, DisplayName: body.DisplayName,
+		CanaryPercent: body.CanaryPercent, CanarySeconds: body.CanarySeconds,
+	}
 	if body.SourceConfig != nil {
 		patch.SourceConfig = sourceConfig(body.SourceConfig)
 	}

@@ -32,11 +32,8 @@ type NewDeployment struct {
 	// SecretReferences name secrets of the workspace or, if a listener runs the deployment,
 	// secrets of the cluster.
 	SecretReferences []compute.SecretReference
-	AutoRollback     *bool
-	ReadinessTimeout *int
-	CanaryPercent    *int
-	CanarySeconds    *int
-	DisplayName      *string
+	Options
+
 	// Notes are written together with the deployment.
 	Notes []Note
 	// ValidateOnly asks what would be created, and creates nothing.
@@ -132,8 +129,7 @@ func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 		Ref: Ref{Workspace: request.Workspace, Deployment: id.New(now)},
 		Spec: Spec{
 			Name: request.Name, Source: request.Source,
-			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, AutoRollback: request.AutoRollback,
-			ReadinessTimeout: request.ReadinessTimeout, CanaryPercent: request.CanaryPercent, CanarySeconds: request.CanarySeconds, DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
+			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, SecretReferences: request.SecretReferences, Options: request.Options,
 		},
 		Created: now, Updated: now, Status: Ready, version: 1,
 	}

@@ -26,7 +26,7 @@ type Deletion struct {
 	// Window can only shorten the time.
 	Window time.Duration
 	// Expect are the versions that the deletion was asked for.
-	Expect Versions
+	Expect record.Versions
 }
 
 // Delete takes a deployment out of its workspace's list, frees its name and starts the
@@ -37,7 +37,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref, how Deletion) error {
 		if err != nil {
 			return o, err
 		}
-		if err := how.Expect.check(d); err != nil {
+		if err := d.expected(how.Expect); err != nil {
 			return o, err
 		}
 		switch deleted := d.Status == AwaitingDelete; {

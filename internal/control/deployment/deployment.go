@@ -74,6 +74,23 @@ type Secret struct {
 	Value string `json:"value"`
 }
 
+// Options are the settings of a deployment that any source can have. They can be changed without
+// a new revision; nil in a request changes nothing.
+type Options struct {
+	// AutoRollback asks that the previous revision replaces a revision that does not stay
+	// healthy; nil does not ask for it.
+	AutoRollback *bool `json:"auto_rollback,omitempty"`
+	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the
+	// limit of the target that runs it.
+	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
+	// CanaryPercent is how many percent of the threads a release serves on trial before it is
+	// promoted; nil and 0 for no trial. CanarySeconds is for how long, nil for the default.
+	CanaryPercent *int `json:"canary_percent,omitempty"`
+	CanarySeconds *int `json:"canary_seconds,omitempty"`
+	// DisplayName is the name that people use for it; nil when that is its name.
+	DisplayName *string `json:"display_name,omitempty"`
+}
+
 // Spec is the user's request for a deployment.
 type Spec struct {
 	Name           string          `json:"name"`
@@ -87,18 +104,8 @@ type Spec struct {
 	// SecretReferences are variables whose values are kept in secrets of the workspace or, if
 	// a listener runs the releases, in secrets of its cluster.
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
-	// AutoRollback asks that the previous revision replaces a revision that does not stay
-	// healthy; nil does not ask for it.
-	AutoRollback *bool `json:"auto_rollback,omitempty"`
-	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the
-	// limit of the target that runs it.
-	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
-	// CanaryPercent is how many percent of the threads a release serves on trial before it is
-	// promoted; nil and 0 for no trial. CanarySeconds is for how long, nil for the default.
-	CanaryPercent *int `json:"canary_percent,omitempty"`
-	CanarySeconds *int `json:"canary_seconds,omitempty"`
-	// DisplayName is the name that people use for it; nil when that is its name.
-	DisplayName *string `json:"display_name,omitempty"`
+	Options
+
 	// ComputeTier is the size of each replica, nil when the type defines it; DatabaseTier is
 	// the tier of a database of the deployment's own, nil if it has no such database.
 	ComputeTier  *string `json:"compute_tier,omitempty"`
@@ -316,14 +323,10 @@ func (d Deployment) revisionSpec() revision.Spec {
 // that clients see of the deployment stays the same.
 func (d Deployment) Version() int64 { return d.version }
 
-// Versions are the accepted versions: a change is made only if the deployment has one of them;
-// nil accepts any version.
-type Versions record.Versions
-
-// check checks the version of a deployment that was read. Every write has the condition that
+// expected checks the version of a deployment that was read. Every write has the condition that
 // the version is still the same when the change is written.
-func (v Versions) check(d Deployment) error {
-	if record.Versions(v).Allow(d.version) {
+func (d Deployment) expected(versions record.Versions) error {
+	if versions.Allow(d.version) {
 		return nil
 	}
 	return fault.New(fault.Stale, "Deployment ID %s was changed since it was read. Read it again.", d.Deployment)

@@ -29,11 +29,8 @@ type Patch struct {
 	Secrets *[]Secret
 	// SecretReferences replaces all references when not nil; empty removes them.
 	SecretReferences *[]compute.SecretReference
-	AutoRollback     *bool
-	ReadinessTimeout *int
-	CanaryPercent    *int
-	CanarySeconds    *int
-	DisplayName      *string
+	Options
+
 	// ComputeTier and DatabaseTier make a revision.
 	ComputeTier, DatabaseTier *string
 	// AgentURL is the URL that reads show as custom_url while no custom_url is set. If a
@@ -44,7 +41,7 @@ type Patch struct {
 	// ValidateOnly asks how the deployment would be after the patch, and changes nothing.
 	ValidateOnly bool
 	// Expect are the versions that the patch was made for.
-	Expect Versions
+	Expect record.Versions
 	// Notes are written together with the change, also if the patch changes nothing.
 	Notes []Note
 }
@@ -77,7 +74,7 @@ func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, re
 	if err := d.mustLive(); err != nil {
 		return d, o, err
 	}
-	if err := patch.Expect.check(d); err != nil {
+	if err := d.expected(patch.Expect); err != nil {
 		return d, o, err
 	}
 	next, err := s.apply(ctx, d, patch)

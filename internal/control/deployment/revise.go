@@ -22,14 +22,14 @@ import (
 // and resources, and its build, which is not repeated. The deployment, which must have one of
 // the expected versions, has those values from then on. A revision that was never deployed is
 // a fault.Invalid.
-func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions, notes ...Note) (Deployment, error) {
+func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect record.Versions, notes ...Note) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		var none record.Outbox
 		d, from, err := s.GetRevision(ctx, ref)
 		if err != nil {
 			return d, none, err
 		}
-		if err := expect.check(d); err != nil {
+		if err := d.expected(expect); err != nil {
 			return d, none, err
 		}
 		if err := d.mustLive(); err != nil {

@@ -21,7 +21,7 @@ func TestARollbackIsNotedIfItHappens(t *testing.T) {
 	f.deployNext(t, ref)
 	relapsed := f.deployNext(t, ref)
 	before := f.get(t, ref)
-	f.patch(t, ref, deployment.Patch{AutoRollback: new(true)})
+	f.patch(t, ref, deployment.Patch{Options: deployment.Options{AutoRollback: new(true)}})
 	rollBack := func(d deployment.Deployment) (reason string, err error) {
 		err = f.RollBack(t.Context(), d, f.revision(t, ref, relapsed), "It crashed.")
 		return f.revision(t, ref, relapsed).Reason, err

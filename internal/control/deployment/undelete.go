@@ -39,11 +39,11 @@ func (d Deployment) Doomed() bool {
 // or whose window is over, is a fault.Conflict; so is a name that another deployment has by
 // now. If an Undelete and the beginning of the purge happen at the same time, one of the two
 // succeeds.
-func (s *Store) Undelete(ctx context.Context, ref Ref, expect Versions) (Deployment, error) {
+func (s *Store) Undelete(ctx context.Context, ref Ref, expect record.Versions) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		d, err := s.Get(ctx, ref)
 		if err == nil {
-			err = expect.check(d)
+			err = d.expected(expect)
 		}
 		if err == nil {
 			err = d.mustBeRecoverable(s.now())

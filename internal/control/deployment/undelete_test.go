@@ -164,7 +164,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 	f.wantRefused(t, d.Ref, `A deployment with the name "weather" already exists.`)
 	f.delete(t, other.Ref)
 	f.wantRefused(t, other.Ref, "was deleted without a recovery window")
-	if _, err := f.Undelete(t.Context(), d.Ref, deployment.Versions{deleted.Version() - 1}); !fault.Is(err, fault.Stale) {
+	if _, err := f.Undelete(t.Context(), d.Ref, []int64{deleted.Version() - 1}); !fault.Is(err, fault.Stale) {
 		t.Errorf("of another version: got %v", err)
 	}
 	f.clock.Pass(window)

@@ -12,7 +12,7 @@ func TestAChangeOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	d := f.create(t, fromGit("weather"))
-	seen := deployment.Versions{d.Version()}
+	seen := []int64{d.Version()}
 	command := "make"
 	patch := deployment.Patch{SourceConfig: deployment.SourceConfig{BuildCommand: &command}, Expect: seen}
 	changed := f.patch(t, d.Ref, patch)
@@ -21,7 +21,7 @@ func TestAChangeOfAnotherVersion(t *testing.T) {
 	}
 	again := "make all"
 	patch.SourceConfig.BuildCommand = &again
-	for _, stale := range []deployment.Versions{seen, {}} {
+	for _, stale := range [][]int64{seen, {}} {
 		patch.Expect = stale
 		if _, err := f.Patch(t.Context(), d.Ref, patch); !fault.Is(err, fault.Stale) {
 			t.Errorf("patch of %v: got %v", stale, err)
@@ -33,7 +33,7 @@ func TestAChangeOfAnotherVersion(t *testing.T) {
 	if got := f.get(t, d.Ref); got.Version() != changed.Version() || got.Status == deployment.AwaitingDelete {
 		t.Errorf("got version %d, %s", got.Version(), got.Status)
 	}
-	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{Expect: deployment.Versions{7, changed.Version()}}); err != nil {
+	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{Expect: []int64{7, changed.Version()}}); err != nil {
 		t.Error(err)
 	}
 }
