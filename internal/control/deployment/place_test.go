@@ -14,7 +14,7 @@ import (
 func (f *fixture) newListener(t *testing.T, computeID string, namespaces ...string) listener.Listener {
 	t.Helper()
 	l, err := f.listeners.Create(t.Context(), listener.NewListener{Workspace: workspace, Spec: listener.Spec{
-		ComputeType: listener.K8s, ComputeID: computeID, ComputeConfig: listener.ComputeConfig{K8sNamespaces: namespaces},
+		ComputeType: "k8s", ComputeID: computeID, ComputeConfig: listener.ComputeConfig{K8sNamespaces: namespaces},
 	}})
 	if err != nil {
 		t.Fatal(err)

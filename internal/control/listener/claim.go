@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -66,7 +64,7 @@ func labels(ref compute.Ref) map[string]string {
 // listener, and returns the work that is due. It waits for the session and for work. If the
 // other process still holds the listener after the wait, that is a fault.Conflict.
 func (s *Store) Claim(ctx context.Context, request ClaimRequest) (Claim, error) {
-	if err := checkCaller(request.Ref, request.Holder, request.Version); err != nil {
+	if err := checkCaller(request.Holder, request.Version); err != nil {
 		return Claim{}, err
 	}
 	wait, cancel := context.WithTimeout(ctx, min(max(request.Wait, 0), MaxWait))
@@ -180,11 +178,8 @@ func (s *Store) workOf(ctx context.Context, r *release) (Work, error) {
 // for releases which it should not have. after is the last revision of the previous page, ""
 // for the first page; an empty page is the end.
 func (s *Store) Releases(ctx context.Context, session Session, after string) ([]Work, error) {
-	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
+	if err := checkCaller(session.Holder, ""); err != nil {
 		return nil, err
-	}
-	if after != "" && !id.Valid(after) {
-		return nil, fault.New(fault.Invalid, "after must be the id of a revision.")
 	}
 	if err := record.Commit(ctx, s.table, session.fence()); err != nil {
 		return nil, err
@@ -206,12 +201,4 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 		return nil, fmt.Errorf("list releases of listener: %w", err)
 	}
 	return found, nil
-}
-
-// knownID refuses a listener's id that is not valid, before it becomes part of a key.
-func knownID(ref Ref) error {
-	if !id.Valid(ref.Listener) {
-		return notFound(ref)
-	}
-	return nil
 }

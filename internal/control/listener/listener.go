@@ -10,9 +10,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// K8s is the compute type of a Kubernetes cluster, the only compute type.
-const K8s = "k8s"
-
 // Ref names a listener. Every read and write begins with the workspace.
 type Ref struct {
 	Workspace, Listener string
@@ -30,6 +27,7 @@ type ComputeConfig struct {
 
 // Spec is the user's request for a listener. ComputeType and ComputeID never change.
 type Spec struct {
+	// ComputeType is k8s, a Kubernetes cluster: there is no other type.
 	ComputeType   string        `json:"compute_type"`
 	ComputeID     string        `json:"compute_id"`
 	ComputeConfig ComputeConfig `json:"compute_config"`
@@ -69,8 +67,8 @@ func (l Listener) ChangeCount() int64 { return l.version }
 
 // expected refuses a change that was requested for a version which is not the listener's
 // present version.
-func (l Listener) expected(versions []int64) error {
-	if versions == nil || slices.Contains(versions, l.version) {
+func (l Listener) expected(versions record.Versions) error {
+	if versions.Allow(l.version) {
 		return nil
 	}
 	return fault.New(fault.Stale, "Listener ID %s was changed since it was read. Read it again.", l.Listener)

@@ -95,7 +95,7 @@ func patience(t *testing.T) context.Context {
 // request is a request that keeps every rule.
 func request(computeID string, namespaces ...string) listener.NewListener {
 	return listener.NewListener{Workspace: workspace, Spec: listener.Spec{
-		ComputeType: listener.K8s, ComputeID: computeID, ComputeConfig: listener.ComputeConfig{K8sNamespaces: namespaces},
+		ComputeType: "k8s", ComputeID: computeID, ComputeConfig: listener.ComputeConfig{K8sNamespaces: namespaces},
 	}}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -44,13 +43,13 @@ func (o Output) size() int64 {
 // release that does not belong to the listener any more is a fault.Conflict. More output than
 // a release may have is a fault.TooMany.
 func (s *Store) Admit(ctx context.Context, session Session, output Output) (token string, err error) {
-	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
+	if err := checkCaller(session.Holder, ""); err != nil {
 		return "", err
+	}
+	if output.size() > maxOutput {
+		return "", fault.New(fault.Invalid, "lines may have %d bytes together, and each counts %d more.", maxOutput, lineCost)
 	}
 	ref := compute.Ref{Workspace: session.Workspace, Deployment: output.Deployment, Revision: output.Revision}
-	if err := output.check(); err != nil {
-		return "", err
-	}
 	err = record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		o := session.fence()
 		writes, err := s.admission(ctx, session, ref, output.size())
@@ -69,19 +68,6 @@ func (s *Store) Admit(ctx context.Context, session Session, output Output) (toke
 // Token returns the token with which a revision's agent is invoked, which no text may show.
 func (s *Store) Token(ctx context.Context, revision string) (string, error) {
 	return s.cfg.Token(ctx, revision)
-}
-
-func (o Output) check() error {
-	problems := new(rules)
-	for _, field := range []struct{ name, value string }{{"deployment_id", o.Deployment}, {"revision_id", o.Revision}} {
-		if !id.Valid(field.value) {
-			problems.Breaks("%s must be a UUID.", field.name)
-		}
-	}
-	if o.size() > maxOutput {
-		problems.Breaks("lines may have %d bytes together, and each counts %d more.", maxOutput, lineCost)
-	}
-	return problems.Err()
 }
 
 // admission returns the writes that deduct output from a release's allowance, under the

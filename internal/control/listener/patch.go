@@ -21,7 +21,7 @@ type Patch struct {
 	ComputeType, ComputeID *string
 	// Expect are the accepted versions: the listener must have one of them; nil accepts any
 	// version.
-	Expect []int64
+	Expect record.Versions
 }
 
 // Patch changes a listener. A broken rule is a fault.Invalid; removing a namespace that a
@@ -115,7 +115,7 @@ func (s *Store) user(ctx context.Context, query table.Query) (deployment string,
 // removes their releases, is a fault.Conflict. If the listener is away, its remaining orders
 // to remove releases are forgotten, because no other process could carry them out. expect are
 // the accepted versions: the listener must have one of them; nil accepts any version.
-func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
+func (s *Store) Delete(ctx context.Context, ref Ref, expect record.Versions) error {
 	err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		l, err := s.get(ctx, ref)
 		if err != nil || l.leaving { // an earlier call did not reach its end

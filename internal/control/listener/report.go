@@ -10,20 +10,15 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-const (
-	// maxMessage is how many bytes of a message are kept: the end of the message, where the
-	// last output is.
-	maxMessage = 16 << 10
-	// maxReason and maxURL are the largest lengths of a reason and a URL.
-	maxReason, maxURL = 64, 2048
-)
+// maxMessage is how many bytes of a message are kept: the end of the message, where the last
+// output is.
+const maxMessage = 16 << 10
 
 // Report is a listener's report about a release.
 type Report struct {
@@ -45,7 +40,7 @@ type Report struct {
 // Report takes a listener's report. A report of a session or about an order that is not the
 // present one is a fault.Conflict; a repetition changes nothing.
 func (s *Store) Report(ctx context.Context, session Session, report Report) error {
-	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
+	if err := checkCaller(session.Holder, ""); err != nil {
 		return err
 	}
 	if err := report.check(s.cfg.Private); err != nil {
@@ -82,19 +77,7 @@ func (s *Store) refusal(ctx context.Context, session Session, err error) error {
 // certificate for the name.
 func (r Report) check(private outbound.Networks) error {
 	problems := new(rules)
-	for _, field := range []struct{ name, value string }{{"deployment_id", r.Deployment}, {"revision_id", r.Revision}, {"order", r.Order}} {
-		if !id.Valid(field.value) {
-			problems.Breaks("%s must be a UUID.", field.name)
-		}
-	}
-	if r.Number <= 0 {
-		problems.Breaks("number must be positive.")
-	}
-	if !isConstant(r.Reason) {
-		problems.Breaks("reason must have %d uppercase letters, digits and '_' at most.", maxReason)
-	}
 	switch r.State {
-	case compute.Progressing, compute.Absent:
 	case compute.Failed:
 		if r.Reason == "" || r.Message == "" {
 			problems.Breaks("A release that failed has a reason and a message.")
@@ -105,19 +88,13 @@ func (r Report) check(private outbound.Networks) error {
 		} else if err := outbound.CheckURL("url", r.URL, private); err != nil && !private.All() {
 			problems.Breaks("%s", err)
 		}
-	default:
-		problems.Breaks("state must be progressing, healthy, failed or absent, not %q.", r.State)
 	}
 	return problems.Err()
 }
 
-func isConstant(text string) bool {
-	return len(text) <= maxReason && !strings.ContainsFunc(text, func(c rune) bool { return c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') })
-}
-
 func isBaseURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && len(text) <= maxURL && utf8.ValidString(text) && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
+	return err == nil && utf8.ValidString(text) && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
 		u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.HasSuffix(text, "#")
 }
 

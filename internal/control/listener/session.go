@@ -134,7 +134,7 @@ func (s Session) seen(now time.Time, version string) table.Attrs {
 // A session that ran out is renewed too, as long as no other process has begun a session;
 // otherwise the error is a fault.Conflict, and the process must stop its work.
 func (s *Store) Heartbeat(ctx context.Context, session Session, version string) (until time.Time, err error) {
-	if err := checkCaller(session.Ref, session.Holder, version); err != nil {
+	if err := checkCaller(session.Holder, version); err != nil {
 		return time.Time{}, err
 	}
 	now := s.now()
@@ -174,7 +174,7 @@ func (s *Store) back(ctx context.Context, session Session, version string) (unti
 // Leave ends a session, so that another process need not wait for it to run out. Ending a
 // session that is over does nothing.
 func (s *Store) Leave(ctx context.Context, session Session) error {
-	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
+	if err := checkCaller(session.Holder, ""); err != nil {
 		return err
 	}
 	var o record.Outbox
@@ -198,7 +198,7 @@ func (s Session) fenced(listener *table.Item) error {
 }
 
 // checkCaller refuses a caller that cannot have a session.
-func checkCaller(ref Ref, holder, version string) error {
+func checkCaller(holder, version string) error {
 	if holder == "" || len(holder) > maxHolder {
 		return fault.New(fault.Invalid, "holder must have 1 to %d bytes.", maxHolder)
 	}
@@ -207,10 +207,7 @@ func checkCaller(ref Ref, holder, version string) error {
 	if version != "" {
 		r.text("version", version)
 	}
-	if err := r.Err(); err != nil {
-		return err
-	}
-	return knownID(ref)
+	return r.Err()
 }
 
 // pause waits for a change, at most until a time of the store's clock, zero for no limit. It

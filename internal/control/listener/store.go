@@ -114,9 +114,6 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Listener, error) {
 
 // get is Get that also returns a listener that is being deleted.
 func (s *Store) get(ctx context.Context, ref Ref) (Listener, error) {
-	if !id.Valid(ref.Listener) {
-		return Listener{}, notFound(ref)
-	}
 	item, err := record.Get(ctx, s.table, "listener", ref.Key(), notFound(ref))
 	if err != nil {
 		return Listener{}, err

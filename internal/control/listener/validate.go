@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,8 +15,6 @@ const (
 	maxText = 255
 	// maxNamespaces is the largest number of namespaces of a listener.
 	maxNamespaces = 100
-	// maxLabel is the largest length of a DNS label.
-	maxLabel = 63
 )
 
 // rules are the rules that a request breaks.
@@ -24,9 +23,6 @@ type rules struct{ fault.Rules }
 // validate checks a listener as it would be after a request.
 func validate(l Listener) error {
 	r := new(rules)
-	if l.ComputeType != K8s {
-		r.Breaks("compute_type must be %s, not %q.", K8s, l.ComputeType)
-	}
 	r.text("compute_id", l.ComputeID)
 	if l.Version != nil {
 		r.text("version", *l.Version)
@@ -48,19 +44,14 @@ func (r *rules) namespaces(all []string) {
 	}
 	for i, namespace := range all {
 		switch {
-		case !isLabel(namespace):
-			r.Breaks("compute_config.k8s_namespaces[%d] %q is not the name of a namespace: 1 to %d lowercase letters, digits and '-', "+
-				"beginning and ending with a letter or digit.", i, namespace, maxLabel)
+		case !label.MatchString(namespace):
+			r.Breaks("compute_config.k8s_namespaces[%d] %q is not the name of a namespace: 1 to 63 lowercase letters, digits and '-', "+
+				"beginning and ending with a letter or digit.", i, namespace)
 		case slices.Contains(all[:i], namespace):
 			r.Breaks("compute_config.k8s_namespaces[%d] %s is given twice.", i, namespace)
 		}
 	}
 }
 
-// isLabel reports whether a text is a DNS label (RFC 1123), as the names of namespaces are.
-func isLabel(text string) bool {
-	if text == "" || len(text) > maxLabel || text[0] == '-' || text[len(text)-1] == '-' {
-		return false
-	}
-	return !strings.ContainsFunc(text, func(c rune) bool { return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') })
-}
+// label matches a DNS label (RFC 1123), as the names of namespaces are.
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)

@@ -235,8 +235,6 @@ func TestReleasesAreWhatIsToRun(t *testing.T) {
 	if diff := cmp.Diff(want[1:], got); diff != "" {
 		t.Errorf("releases (-want +got):\n%s", diff)
 	}
-	_, err := f.Releases(t.Context(), a.Session, "x")
-	wantFault(t, err, fault.Invalid)
 }
 
 func TestApplyWantsAPlace(t *testing.T) {
