@@ -145,16 +145,17 @@ func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 // check applies the rules to a deployment as it would be after a request that names an image,
 // or, if image is nil, names no image.
 func (s *Store) check(ctx context.Context, d Deployment, secrets []Secret, image *string) error {
-	if err := checkPod(d.SourceConfig.ResourceSpec); err != nil {
-		return err
+	p, err := decodePod(d.SourceConfig.ResourceSpec)
+	if err == nil {
+		err = p.check()
 	}
-	if err := validate(d.Ref, d.Spec, secrets); err != nil {
-		return err
+	if err == nil {
+		err = validate(d.Ref, d.Spec, secrets)
 	}
-	if err := s.checkImages(ctx, d, image); err != nil {
-		return err
+	if err == nil {
+		err = s.checkImages(ctx, d, image, p)
 	}
-	if err := s.ownImage(ctx, d, image); err != nil {
+	if err != nil {
 		return err
 	}
 	return s.supported(d, secrets)

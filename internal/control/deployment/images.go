@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -29,11 +28,8 @@ var errNoRegistry = fault.New(fault.Invalid, "This server takes no images, as it
 
 // PushToken allows a client to push images for a deployment that is made from pushed images.
 func (s *Store) PushToken(ctx context.Context, ref Ref) (registry.Grant, error) {
-	d, err := s.Get(ctx, ref)
+	d, err := s.living(ctx, ref)
 	if err != nil {
-		return registry.Grant{}, err
-	}
-	if err := d.mustLive(); err != nil {
 		return registry.Grant{}, err
 	}
 	if d.Source != revision.InternalDocker {
@@ -47,24 +43,6 @@ func (s *Store) PushToken(ctx context.Context, ref Ref) (registry.Grant, error) 
 		return registry.Grant{}, fmt.Errorf("let push: %w", err)
 	}
 	return grant, nil
-}
-
-// ownImage refuses an image that was not pushed for the deployment.
-func (s *Store) ownImage(ctx context.Context, d Deployment, image *string) error {
-	if d.Source != revision.InternalDocker || image == nil {
-		return nil
-	}
-	if s.cfg.Images == nil {
-		return errNoRegistry
-	}
-	repository, err := s.cfg.Images.Repository(ctx, d.Images())
-	if err != nil {
-		return fmt.Errorf("name repository: %w", err)
-	}
-	if !registry.In(repository, *image) {
-		return fault.New(fault.Invalid, "source_revision_config.image_uri must be an image of the deployment's own repository, by its digest or a tag (%s@sha256:...), not %q.", repository, *image)
-	}
-	return nil
 }
 
 // KeepImages calls keep with the images that revisions need: the images of revisions in
@@ -108,12 +86,24 @@ const builtImages = "docker.io/slipway/"
 
 // checkImages refuses names of images that no registry could have, and names by which an
 // engine would find an image that belongs to another party: by an id, among the images that
-// the platform has built, or in the repository of another deployment. image is the image that
-// the request names, nil if it names no image.
-func (s *Store) checkImages(ctx context.Context, d Deployment, image *string) error {
+// the platform has built, or in the repository of another deployment. For a deployment that is
+// made from pushed images, it refuses all images that were not pushed for the deployment. image
+// is the image that the request names, nil if it names no image.
+func (s *Store) checkImages(ctx context.Context, d Deployment, image *string, p pod) error {
 	own, err := s.ownRepository(ctx, d)
 	if err != nil {
 		return err
+	}
+	if d.Source == revision.InternalDocker {
+		switch {
+		case image == nil:
+			return nil
+		case own.repository == "":
+			return errNoRegistry
+		case !registry.In(own.repository, *image):
+			return fault.New(fault.Invalid, "source_revision_config.image_uri must be an image of the deployment's own repository, by its digest or a tag (%s@sha256:...), not %q.", own.repository, *image)
+		}
+		return nil
 	}
 	var c podCheck
 	check := func(name string, loc []any) {
@@ -124,28 +114,19 @@ func (s *Store) checkImages(ctx context.Context, d Deployment, image *string) er
 	if image != nil && d.Source == revision.ExternalDocker {
 		check(*image, []any{"body", "source_revision_config", "image_uri"})
 	}
-	var p pod
-	if len(d.SourceConfig.ResourceSpec) > 0 {
-		if err := json.Unmarshal(d.SourceConfig.ResourceSpec, &p); err != nil {
-			return fmt.Errorf("decode resource_spec: %w", err)
-		}
-	}
 	for i, of := range p.InitContainers {
 		check(of.Image, at("init_containers", i, "image"))
 	}
 	for i, of := range p.Sidecars {
 		check(of.Image, at("sidecars", i, "image"))
 	}
-	if len(c.broken) > 0 {
-		return fault.Shape(c.broken...)
-	}
-	return nil
+	return c.err()
 }
 
 // ownNames says which images of the platform's registry belong to a deployment.
 type ownNames struct {
-	// all is the prefix of the names of all deployments' images, "" if the platform has no
-	// registry; repository is the deployment's own repository.
+	// all is the prefix of the names of all deployments' images, repository is the deployment's own
+	// repository. Both are "" if the platform has no registry.
 	all, repository string
 }
 

@@ -67,11 +67,8 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, er
 // patch returns the deployment after a patch, and the writes that store it.
 func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, record.Outbox, error) {
 	var o record.Outbox
-	d, err := s.Get(ctx, ref)
+	d, err := s.living(ctx, ref)
 	if err != nil {
-		return d, o, err
-	}
-	if err := d.mustLive(); err != nil {
 		return d, o, err
 	}
 	if err := d.expected(patch.Expect); err != nil {
@@ -178,10 +175,7 @@ func (s *Store) unredacted(ctx context.Context, d Deployment, sent []Secret) ([]
 	if err != nil {
 		return nil, err
 	}
-	values := map[string]string{}
-	for _, secret := range present {
-		values[secret.Name] = secret.Value
-	}
+	values := valuesOf(present)
 	for i, secret := range secrets {
 		if value, there := values[secret.Name]; there && secret.Value == Redacted {
 			secrets[i].Value = value

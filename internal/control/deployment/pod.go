@@ -34,16 +34,17 @@ type variable struct {
 	ValueFrom json.RawMessage `json:"valueFrom"`
 }
 
-// checkPod reports members of a ResourceSpec that do not fit together, as problems of the
-// request's shape.
-func checkPod(resourceSpec json.RawMessage) error {
-	if len(resourceSpec) == 0 {
-		return nil
+// decodePod reads a ResourceSpec, which may be missing.
+func decodePod(resourceSpec json.RawMessage) (p pod, err error) {
+	if len(resourceSpec) > 0 && json.Unmarshal(resourceSpec, &p) != nil {
+		err = fault.Shape(fault.Detail{Loc: at(), Msg: "Input could not be read", Type: "value_error"})
 	}
-	var p pod
-	if err := json.Unmarshal(resourceSpec, &p); err != nil {
-		return fault.Shape(fault.Detail{Loc: at(), Msg: "Input could not be read", Type: "value_error"})
-	}
+	return p, err
+}
+
+// check reports members of a ResourceSpec that do not fit together, as problems of the request's
+// shape.
+func (p pod) check() error {
 	c := podCheck{volumes: map[string]bool{}}
 	if p.MinScale != nil && p.MaxScale != nil && *p.MinScale > *p.MaxScale {
 		c.breaks(at("min_scale"), "Input should be less than or equal to max_scale, which is %d", *p.MaxScale)
@@ -57,10 +58,7 @@ func checkPod(resourceSpec json.RawMessage) error {
 	c.mounts(at("volume_mounts"), p.VolumeMounts)
 	c.containers(at("init_containers"), p.InitContainers)
 	c.containers(at("sidecars"), p.Sidecars)
-	if len(c.broken) > 0 {
-		return fault.Shape(c.broken...)
-	}
-	return nil
+	return c.err()
 }
 
 // at is the path of a member in a request's ResourceSpec.
@@ -75,6 +73,13 @@ type podCheck struct {
 
 func (c *podCheck) breaks(loc []any, format string, args ...any) {
 	c.broken = append(c.broken, fault.Detail{Loc: loc, Msg: fmt.Sprintf(format, args...), Type: "value_error"})
+}
+
+func (c *podCheck) err() error {
+	if len(c.broken) == 0 {
+		return nil
+	}
+	return fault.Shape(c.broken...)
 }
 
 func (c *podCheck) mounts(loc []any, mounts []named) {

@@ -202,11 +202,7 @@ func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revis
 	if err != nil || len(r.SecretReferences) == 0 {
 		return secrets, err
 	}
-	environment := make(map[string]string, len(secrets))
-	for _, secret := range secrets {
-		environment[secret.Name] = secret.Value
-	}
-	if size := len(record.Encode(environment)); size > maxSecrets {
+	if size := len(record.Encode(valuesOf(secrets))); size > maxSecrets {
 		return nil, &StartError{ReasonSecretsTooLarge, fmt.Sprintf(
 			"secrets and the values of secret_references may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)}
 	}

@@ -91,10 +91,7 @@ func (s *Store) Exists(ctx context.Context, workspace, deployment string) (bool,
 func (s *Store) Build(ctx context.Context, workspace, deployment, commit string) error {
 	ref := Ref{Workspace: workspace, Deployment: deployment}
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		d, err := s.Get(ctx, ref)
-		if err == nil {
-			err = d.mustLive()
-		}
+		d, err := s.living(ctx, ref)
 		if err != nil {
 			return o, err
 		}

@@ -113,14 +113,6 @@ func (d *Deployment) takeTiers(compute, database *string) error {
 	if d.Source == revision.ExternalDocker {
 		return fault.New(fault.Invalid, "compute_tier and database_tier do not apply to source %s: its resources are in source_config.resource_spec.", d.Source)
 	}
-	for _, tier := range []*string{compute, database} {
-		if tier == nil {
-			continue
-		}
-		if _, known := tiers[*tier]; !known {
-			return fault.New(fault.Invalid, "There is no tier %q.", *tier)
-		}
-	}
 	d.setTiers(compute, database)
 	if database == nil {
 		return nil
@@ -160,9 +152,7 @@ func (s *Store) RunLimits(ctx context.Context, release compute.Ref) (compute.Run
 	if err != nil {
 		return compute.RunLimits{}, err
 	}
-	for _, secret := range secrets {
-		env[secret.Name] = secret.Value
-	}
+	maps.Copy(env, valuesOf(secrets))
 	size, err := d.Resources(r)
 	if err != nil {
 		return compute.RunLimits{}, err

@@ -114,6 +114,15 @@ func (d Deployment) pausedPushes() string {
 	return "source_config.build_on_push was set to false: it " + d.noPushes() + "."
 }
 
+// living returns a deployment that is not being deleted.
+func (s *Store) living(ctx context.Context, ref Ref) (Deployment, error) {
+	d, err := s.Get(ctx, ref)
+	if err == nil {
+		err = d.mustLive()
+	}
+	return d, err
+}
+
 // mustLive refuses to change a deployment that is being deleted.
 func (d Deployment) mustLive() error {
 	if d.Status == AwaitingDelete {

@@ -9,9 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// sources are all sources.
-var sources = []revision.Source{revision.GitHub, revision.ExternalDocker, revision.InternalDocker, revision.InternalSource}
-
 // member is a member of a deployment that not every source has.
 type member struct {
 	name    string

@@ -20,11 +20,8 @@ const unnamed = 24 * time.Hour
 // uploaded, and the name by which the revision must refer to it. base is the address under
 // which the client reaches this server.
 func (s *Store) Upload(ctx context.Context, ref Ref, base string) (upload.Ref, upload.Grant, error) {
-	d, err := s.Get(ctx, ref)
+	d, err := s.living(ctx, ref)
 	if err != nil {
-		return upload.Ref{}, upload.Grant{}, err
-	}
-	if err := d.mustLive(); err != nil {
 		return upload.Ref{}, upload.Grant{}, err
 	}
 	if d.Source != revision.InternalSource {

@@ -3,6 +3,7 @@ package deployment
 import (
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,10 +23,6 @@ type rules struct{ fault.Rules }
 // validate checks the rules between the fields of a deployment as it would be after a request.
 func validate(ref Ref, spec Spec, secrets []Secret) error {
 	r := new(rules)
-	if !slices.Contains(sources, spec.Source) {
-		r.Breaks("source must be %s, not %q.", anyOf(sources), spec.Source)
-		return r.Err()
-	}
 	r.members(spec)
 	switch spec.Source {
 	case revision.GitHub:
@@ -153,20 +150,13 @@ const (
 
 func (r *rules) secrets(source revision.Source, secrets []Secret) {
 	seen := map[string]bool{}
-	environment := map[string]string{}
-	for _, secret := range secrets {
-		environment[secret.Name] = secret.Value
-	}
-	if size := len(record.Encode(environment)); size > maxSecrets {
+	if size := len(record.Encode(valuesOf(secrets))); size > maxSecrets {
 		r.Breaks("secrets may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)
 	}
 	for i, secret := range secrets {
 		r.variable(source, "secrets", i, secret.Name, seen)
-		switch {
-		case secret.Value == Redacted:
+		if secret.Value == Redacted {
 			r.Breaks("secrets[%d].value of %s stands for a value that is not shown, and there is none. Send the value.", i, secret.Name)
-		case strings.ContainsRune(secret.Value, 0):
-			r.Breaks("secrets[%d].value holds a NUL character, which an environment variable cannot.", i)
 		}
 	}
 }
@@ -190,7 +180,7 @@ func (r *rules) references(spec Spec, secrets []Secret) {
 // that were seen before.
 func (r *rules) variable(source revision.Source, list string, i int, name string, seen map[string]bool) {
 	switch {
-	case !environmentName(name):
+	case !environmentName.MatchString(name):
 		r.Breaks("%s[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", list, i, name)
 	case reserved(source, name):
 		r.Breaks("%s[%d].name %s is set by the platform.", list, i, name)
@@ -202,17 +192,8 @@ func (r *rules) variable(source revision.Source, list string, i int, name string
 	seen[name] = true
 }
 
-func environmentName(name string) bool {
-	if name == "" || (name[0] >= '0' && name[0] <= '9') {
-		return false
-	}
-	for _, c := range name {
-		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return true
-}
+// environmentName matches the name of an environment variable.
+var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // reservedNames are the environment variables that the platform sets itself; a request may not
 // set them.

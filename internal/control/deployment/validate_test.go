@@ -36,7 +36,6 @@ func TestRulesBetweenMembers(t *testing.T) {
 		request request
 		want    string
 	}{
-		"another source": {git(func(r *request) { r.Source = "svn" }), `source must be github, external_docker, internal_docker or internal_source, not "svn".`},
 
 		"custom_url from git":      {git(func(r *request) { r.SourceConfig.CustomURL = new("https://a.test") }), "source_config.custom_url" + onlyImage},
 		"resource_spec from git":   {git(func(r *request) { r.SourceConfig.ResourceSpec = json.RawMessage("{}") }), "source_config.resource_spec" + onlyImage},
@@ -109,14 +108,13 @@ func TestRulesBetweenMembers(t *testing.T) {
 			"source_config.repo_url may not contain a password when there is a source_config.integration_id.",
 		},
 
-		"no secret name":          {secrets(deployment.Secret{}), `secrets[0].name "" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},
-		"a secret with a dash":    {secrets(deployment.Secret{Name: "A-B"}), `secrets[0].name "A-B" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},
-		"a secret with a digit":   {secrets(deployment.Secret{Name: "1A"}), `secrets[0].name "1A" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},
-		"a reserved secret":       {secrets(deployment.Secret{Name: "POSTGRES_URI"}), "secrets[0].name POSTGRES_URI is set by the platform."},
-		"a secret of the target":  {secrets(deployment.Secret{Name: "PORT"}), "secrets[0].name PORT is set by the platform."},
-		"a secret of ours":        {secrets(deployment.Secret{Name: "SLIPWAY_INVOKE_TOKEN"}), "secrets[0].name SLIPWAY_INVOKE_TOKEN is set by the platform."},
-		"a secret given twice":    {secrets(deployment.Secret{Name: "A"}, deployment.Secret{Name: "A"}), "secrets[1].name A is given twice."},
-		"a secret that holds NUL": {secrets(deployment.Secret{Name: "A", Value: "b\x00c"}), "secrets[0].value holds a NUL character, which an environment variable cannot."},
+		"no secret name":         {secrets(deployment.Secret{}), `secrets[0].name "" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},
+		"a secret with a dash":   {secrets(deployment.Secret{Name: "A-B"}), `secrets[0].name "A-B" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},
+		"a secret with a digit":  {secrets(deployment.Secret{Name: "1A"}), `secrets[0].name "1A" is not the name of an environment variable: letters, digits and _, not beginning with a digit.`},
+		"a reserved secret":      {secrets(deployment.Secret{Name: "POSTGRES_URI"}), "secrets[0].name POSTGRES_URI is set by the platform."},
+		"a secret of the target": {secrets(deployment.Secret{Name: "PORT"}), "secrets[0].name PORT is set by the platform."},
+		"a secret of ours":       {secrets(deployment.Secret{Name: "SLIPWAY_INVOKE_TOKEN"}), "secrets[0].name SLIPWAY_INVOKE_TOKEN is set by the platform."},
+		"a secret given twice":   {secrets(deployment.Secret{Name: "A"}, deployment.Secret{Name: "A"}), "secrets[1].name A is given twice."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
