@@ -3,11 +3,11 @@ package deployment
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
@@ -52,12 +52,8 @@ func (s *Store) Compare(ctx context.Context, ref revision.Ref, from string) (Dif
 	if err != nil {
 		return Difference{}, err
 	}
-	settings, err := changedSettings(before, to)
-	if err != nil {
-		return Difference{}, err
-	}
 	secrets, err := s.changedSecrets(ctx, d.Ref, before.Spec, to.Spec)
-	return Difference{Settings: settings, Secrets: secrets}, err
+	return Difference{Settings: changedSettings(before, to), Secrets: secrets}, err
 }
 
 // settings are what a revision was made from and what its build recorded, named as in the
@@ -80,19 +76,15 @@ type settings struct {
 }
 
 // flatSettings returns the settings of a revision by their paths.
-func flatSettings(r revision.Revision) (map[string]json.RawMessage, error) {
+func flatSettings(r revision.Revision) map[string]json.RawMessage {
 	shown := settings{Source: r.Source, ComputeTier: r.ComputeTier, Build: r.Build}
 	shown.Shared.RepoURL, shown.Shared.IntegrationID = r.RepoURL, r.IntegrationID
 	shown.Shared.InstallCommand, shown.Shared.BuildCommand = r.InstallCommand, r.BuildCommand
 	shown.Shared.ResourceSpec = r.ResourceSpec
 	shown.Config.Config, shown.Config.Commit = r.Config, r.Commit()
-	encoded, err := json.Marshal(shown)
-	if err != nil {
-		return nil, fmt.Errorf("encode settings of revision %s: %w", r.Revision, err)
-	}
 	flat := map[string]json.RawMessage{}
-	flatten(flat, "", encoded)
-	return flat, nil
+	flatten(flat, "", record.Encode(shown))
+	return flat
 }
 
 // flatten adds the members of an object, and those of the objects within it, by their paths. A
@@ -111,20 +103,13 @@ func flatten(flat map[string]json.RawMessage, path string, value json.RawMessage
 	}
 }
 
-func changedSettings(from, to revision.Revision) ([]ChangedSetting, error) {
-	before, err := flatSettings(from)
-	if err != nil {
-		return nil, err
-	}
-	after, err := flatSettings(to)
-	if err != nil {
-		return nil, err
-	}
+func changedSettings(from, to revision.Revision) []ChangedSetting {
+	before, after := flatSettings(from), flatSettings(to)
 	changed := []ChangedSetting{}
 	for _, name := range differing(before, after, slices.Equal[json.RawMessage]) {
 		changed = append(changed, ChangedSetting{Name: name, From: before[name], To: after[name]})
 	}
-	return changed, nil
+	return changed
 }
 
 func (s *Store) changedSecrets(ctx context.Context, ref Ref, from, to revision.Spec) ([]ChangedSecret, error) {

@@ -52,14 +52,14 @@ func (f Filter) match(d *Deployment) bool {
 func (s *Store) Search(ctx context.Context, workspace string, filter Filter, window Window) (Page[Deployment], error) {
 	query := keys.DeploymentList(workspace)
 	query.Reverse = true
-	source := record.Source(s.listed)
-	if filter.IDs != nil {
-		source = s.named(workspace, filter.IDs)
-	}
-	return record.ListFrom(ctx, source, "deployments", query, window, func(item *table.Item) (Deployment, bool, error) {
+	matching := func(item *table.Item) (Deployment, bool, error) {
 		d, err := decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
 		return d, err == nil && filter.match(&d), err
-	})
+	}
+	if filter.IDs != nil {
+		return record.ListFrom(ctx, s.named(workspace, filter.IDs), "deployments", query, window, matching)
+	}
+	return record.List(ctx, s.table, "deployments", query, window, matching)
 }
 
 // RevisionFilter says which revisions to list. Zero members do not filter.
@@ -75,26 +75,15 @@ func (s *Store) SearchRevisions(ctx context.Context, ref Ref, filter RevisionFil
 	if err != nil {
 		return Page[revision.Revision]{}, err
 	}
+	if filter.Remote != nil && *filter.Remote != d.Remote() {
+		return Page[revision.Revision]{Items: []revision.Revision{}}, nil
+	}
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
 	query.Reverse = true
-	source := record.Source(s.listed)
-	if filter.Remote != nil && *filter.Remote != d.Remote() {
-		source = none
-	}
-	return record.ListFrom(ctx, source, "revisions", query, window, func(item *table.Item) (revision.Revision, bool, error) {
+	return record.List(ctx, s.table, "revisions", query, window, func(item *table.Item) (revision.Revision, bool, error) {
 		r, err := revision.Decode(ref.Revision(keys.RevisionID(item.Key)), item, d.Slot)
 		return r, err == nil && (len(filter.Statuses) == 0 || slices.Contains(filter.Statuses, r.Status)), err
 	})
-}
-
-// none is a source without items.
-func none(context.Context, table.Query) iter.Seq2[*table.Item, error] {
-	return func(func(*table.Item, error) bool) {}
-}
-
-// listed is the source that reads the query's items.
-func (s *Store) listed(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error] {
-	return table.Growing(ctx, s.table, query)
 }
 
 // named is a source that reads deployments by their ids, in the order of the list and with its

@@ -83,10 +83,7 @@ func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, re
 		if err := s.roomForBuild(next); err != nil {
 			return d, o, err
 		}
-		put = func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
-			return revision.Put(ref, next.revisionSpec(), status, now)
-		}
-		next.CommitSHA = ""
+		put = next.anew()
 	} else if reflect.DeepEqual(next.Spec, d.Spec) {
 		return d, o, nil
 	}
@@ -271,6 +268,16 @@ func (d Deployment) Made() revision.Revision {
 
 // putRevision makes a new revision.
 type putRevision func(ref revision.Ref, status revision.Status, now time.Time) revision.Change
+
+// anew returns the function that makes a revision of the deployment's present values. What it will
+// be built from is not known yet.
+func (d *Deployment) anew() putRevision {
+	d.CommitSHA = ""
+	spec := d.revisionSpec()
+	return func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
+		return revision.Put(ref, spec, status, now)
+	}
+}
 
 // write returns the writes that store a changed deployment. With put, the deployment has a new
 // revision, which takes the slot or is queued behind the revision in flight. done is the

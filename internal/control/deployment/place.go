@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -17,10 +18,10 @@ func (d Deployment) Remote() bool { return d.SourceConfig.ListenerID != nil }
 func (d Deployment) Namespace() string { return d.SourceConfig.ListenerConfig.namespace() }
 
 func (c *ListenerConfig) namespace() string {
-	if c == nil || c.K8sNamespace == nil {
+	if c == nil {
 		return ""
 	}
-	return *c.K8sNamespace
+	return optional.Text(c.K8sNamespace)
 }
 
 // supported checks that the place where a deployment runs supports its ResourceSpec. A

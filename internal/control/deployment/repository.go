@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/push"
-	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -66,14 +66,10 @@ func (d Deployment) release() []table.Write {
 // watch returns the deployment's settings for pushes.
 func (d Deployment) watch() push.Watch {
 	c := d.SourceConfig
-	w := push.Watch{Workspace: d.Workspace, Deployment: d.Deployment, BuildOnPush: c.BuildOnPush != nil && *c.BuildOnPush}
-	if c.RepoURL != nil {
-		w.RepoURL = *c.RepoURL
+	return push.Watch{
+		Workspace: d.Workspace, Deployment: d.Deployment, BuildOnPush: c.BuildOnPush != nil && *c.BuildOnPush,
+		RepoURL: optional.Text(c.RepoURL), RepoRef: optional.Text(d.RevisionConfig.RepoRef),
 	}
-	if d.RevisionConfig.RepoRef != nil {
-		w.RepoRef = *d.RevisionConfig.RepoRef
-	}
-	return w
 }
 
 // Exists reports whether there is a deployment.
@@ -98,10 +94,8 @@ func (s *Store) Build(ctx context.Context, workspace, deployment, commit string)
 		if !d.watch().BuildOnPush {
 			return o, fault.New(fault.Conflict, "Deployment ID %s is not built on pushes.", deployment)
 		}
-		d.CommitSHA = ""
-		_, o, err = s.write(ctx, d, "push of commit "+commit, func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
-			return revision.Put(ref, d.revisionSpec(), status, now)
-		})
+		put := d.anew()
+		_, o, err = s.write(ctx, d, "push of commit "+commit, put)
 		return o, err
 	})
 }

@@ -147,11 +147,7 @@ func (s *Store) revive(ctx context.Context, d *Deployment) (putRevision, error) 
 	if !d.hasSource() {
 		return nil, nil
 	}
-	d.CommitSHA = ""
-	spec := d.revisionSpec()
-	return func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
-		return revision.Put(ref, spec, status, now)
-	}, nil
+	return d.anew(), nil
 }
 
 // stopTeardown stops the workflow of a teardown that has nothing left to do. A workflow that
