@@ -2,8 +2,6 @@ package deployment
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -39,16 +37,17 @@ func (s *Store) TracingProject(ctx context.Context, ref Ref) (TracingProject, er
 		return TracingProject{}, err
 	}
 	p, err := s.project(ctx, d.Workspace, d.Name)
-	if errors.Is(err, table.ErrNotFound) || (err == nil && p.ID != d.TracingProject) {
+	if err == nil && p.ID != d.TracingProject {
 		return TracingProject{}, fault.New(fault.NotFound, "The tracing project of deployment ID %s was deleted.", ref.Deployment)
 	}
 	return p, err
 }
 
+// project returns the tracing project of a name; the zero value if there is none.
 func (s *Store) project(ctx context.Context, workspace, name string) (TracingProject, error) {
-	item, err := s.table.Get(ctx, keys.TracingProject(workspace, name))
-	if err != nil {
-		return TracingProject{}, fmt.Errorf("get tracing project: %w", err)
+	item, err := record.Get(ctx, s.table, "tracing project", keys.TracingProject(workspace, name), nil)
+	if err != nil || item == nil {
+		return TracingProject{}, err
 	}
 	r := record.Read(item, kindProject)
 	p := TracingProject{ID: item.Text(attrProject), Name: name, Deployment: item.Text(attrOwner), Created: r.Created(), Updated: r.Updated()}
@@ -62,12 +61,12 @@ func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) 
 	key := keys.TracingProject(d.Workspace, d.Name)
 	p, err := s.project(ctx, d.Workspace, d.Name)
 	switch {
-	case errors.Is(err, table.ErrNotFound):
+	case err != nil:
+		return nil, err
+	case p.ID == "":
 		d.TracingProject = id.New(now)
 		attrs := record.Attrs(kindProject, now, table.Attrs{attrProject: d.TracingProject, attrOwner: d.Deployment})
 		return table.Put{Item: table.Item{Key: key, Attrs: attrs}, If: table.Absent()}, nil
-	case err != nil:
-		return nil, err
 	case p.Deployment != "":
 		return nil, taken(d.Name)
 	default:

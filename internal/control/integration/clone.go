@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -78,10 +77,6 @@ type means struct {
 // find reads an integration and checks it against the repository's URL. No fault repeats the
 // URL, because the URL may contain a password.
 func (s *Service) find(ctx context.Context, ref Ref, repoURL string) (means, error) {
-	unknown := fault.New(fault.Invalid, "source_config.integration_id: integration ID %s not found.", ref.Integration)
-	if !id.Valid(ref.Integration) {
-		return means{}, unknown
-	}
 	items, err := s.table.GetBatch(ctx, keys.GitHubIntegration(ref.Workspace, ref.Integration), ref.credentialKey())
 	if err != nil {
 		return means{}, fmt.Errorf("get integration: %w", err)
@@ -100,7 +95,7 @@ func (s *Service) find(ctx context.Context, ref Ref, repoURL string) (means, err
 		}
 		return means{item: items[1], credential: c, sealed: items[1].Body}, err
 	default:
-		return means{}, unknown
+		return means{}, fault.New(fault.Invalid, "source_config.integration_id: integration ID %s not found.", ref.Integration)
 	}
 }
 

@@ -112,7 +112,6 @@ func TestARepositoryFitsItsIntegration(t *testing.T) {
 		"a host":                          {workspace, host, "https://git.example.com:8443/group/sub/agent.git", ""},
 		"a host in capitals":              {workspace, host, "https://GIT.example.com:8443/agent", ""},
 		"https's own port":                {workspace, plain, "https://git.example.com:443/agent", ""},
-		"no id":                           {workspace, "", f.github.URL + "/acme/agent", "not found"},
 		"not an id":                       {workspace, "x#y", f.github.URL + "/acme/agent", "not found"},
 		"an unknown id":                   {workspace, unknown, f.github.URL + "/acme/agent", "not found"},
 		"of another workspace":            {other, hub, f.github.URL + "/acme/agent", "not found"},

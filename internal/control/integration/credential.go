@@ -119,9 +119,6 @@ func (s *Service) GetCredential(ctx context.Context, ref Ref) (Credential, error
 }
 
 func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) {
-	if !id.Valid(ref.Integration) {
-		return nil, notFound(ref)
-	}
 	return record.Get(ctx, s.table, "credential", ref.credentialKey(), notFound(ref))
 }
 

@@ -1,9 +1,9 @@
 package integration
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rsa"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,23 +25,33 @@ import (
 // metadata (read) and, for organizations, members (read). Its setup must request the user's
 // authorization during installation.
 type App struct {
-	ID int64
+	ID int64 `json:"app_id"`
 	// Slug is the App's name in addresses.
-	Slug string
+	Slug string `json:"slug"`
 	// ClientID and ClientSecret are used for the consent of the person who installs the App.
-	ClientID, ClientSecret string
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
 	// PrivateKey is the RSA key in PEM.
-	PrivateKey []byte
+	PrivateKey string `json:"private_key"`
 	// WebURL is the address for people and for git, APIURL the address of the API; empty is
 	// github.com. GitHub Enterprise: https://HOST and https://HOST/api/v3.
-	WebURL, APIURL string
+	WebURL string `json:"web_url"`
+	APIURL string `json:"api_url"`
 	// Transport makes the requests; nil is the default transport.
-	Transport http.RoundTripper
+	Transport http.RoundTripper `json:"-"`
+}
+
+// ParseApp reads a GitHub App from the JSON in which operators keep it. The JSON is secret.
+// ParseApp ignores other members.
+func ParseApp(text []byte) (*App, error) {
+	app := new(App)
+	if err := json.Unmarshal(text, app); err != nil {
+		return nil, errors.New("the GitHub App is not JSON with app_id, slug, client_id, client_secret and private_key") // err may quote a secret
+	}
+	return app, nil
 }
 
 const (
-	defaultWebURL = "https://github.com"
-	defaultAPIURL = "https://api.github.com"
 	// callTimeout bounds one call to GitHub, maxAnswer the size of its answer: a page of
 	// repositories has less than a megabyte.
 	callTimeout = 15 * time.Second
@@ -50,52 +60,58 @@ const (
 
 // github speaks to GitHub.
 type github struct {
-	id           int64
-	slug         string
-	key          *rsa.PrivateKey
-	now          clock.Clock
-	web          *url.URL
-	apiURL       string
-	http         *http.Client
-	oauth        oauth2.Config
-	enterprising bool
+	id     int64
+	slug   string
+	key    *rsa.PrivateKey
+	now    clock.Clock
+	web    *url.URL
+	apiURL string
+	http   *http.Client
+	oauth  oauth2.Config
 }
 
 func newGitHub(a App, now clock.Clock) (*github, error) {
-	key, err := jwt.ParseRSAPrivateKeyFromPEM(a.PrivateKey)
+	key, err := jwt.ParseRSAPrivateKeyFromPEM([]byte(a.PrivateKey))
 	if err != nil {
 		return nil, errors.New("the private key of the GitHub App is not an RSA key in PEM")
 	}
 	if a.ID == 0 || a.Slug == "" || a.ClientID == "" || a.ClientSecret == "" {
 		return nil, errors.New("a GitHub App has an id, a slug, a client id and a client secret")
 	}
-	web, err := url.Parse(strings.TrimSuffix(cmp.Or(a.WebURL, defaultWebURL), "/"))
-	if err != nil || web.Scheme != "https" || web.Host == "" || web.User != nil {
-		return nil, errors.New("the web address of the GitHub App must be an https URL")
+	web, err := parseAddress("web address", cmp.Or(a.WebURL, "https://github.com"))
+	if err != nil {
+		return nil, err
 	}
-	apiURL, err := url.Parse(strings.TrimSuffix(cmp.Or(a.APIURL, defaultAPIURL), "/") + "/")
-	if err != nil || apiURL.Scheme != "https" || apiURL.Host == "" || apiURL.User != nil {
-		return nil, errors.New("the API's address of the GitHub App must be an https URL")
+	apiURL, err := parseAddress("API's address", cmp.Or(a.APIURL, "https://api.github.com"))
+	if err != nil {
+		return nil, err
 	}
 	transport := a.Transport
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	g := &github{
-		id: a.ID, slug: a.Slug, key: key, now: now, web: web, apiURL: apiURL.String(), enterprising: web.Host != "github.com",
+	return &github{
+		id: a.ID, slug: a.Slug, key: key, now: now, web: web, apiURL: apiURL.String() + "/",
 		http: &http.Client{Transport: bounded{transport}, Timeout: callTimeout, CheckRedirect: stayOnHost},
 		oauth: oauth2.Config{
 			ClientID: a.ClientID, ClientSecret: a.ClientSecret,
 			Endpoint: oauth2.Endpoint{TokenURL: web.String() + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams},
 		},
+	}, nil
+}
+
+func parseAddress(what, text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSuffix(text, "/"))
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return nil, errors.New("the " + what + " of the GitHub App must be an https URL")
 	}
-	return g, nil
+	return u, nil
 }
 
 // installURL returns the address where a person installs the App.
 func (g *github) installURL(state string) string {
 	folder := "apps"
-	if g.enterprising {
+	if g.web.Host != "github.com" {
 		folder = "github-apps"
 	}
 	return fmt.Sprintf("%s/%s/%s/installations/new?state=%s", g.web, folder, url.PathEscape(g.slug), url.QueryEscape(state))
@@ -179,7 +195,7 @@ func refused(err error) refusal {
 // said reports whether GitHub's message about a failure contains a text.
 func said(err error, text string) bool {
 	e, ok := errors.AsType[*api.ErrorResponse](err)
-	return ok && bytes.Contains(bytes.ToLower([]byte(e.Message)), []byte(text))
+	return ok && strings.Contains(strings.ToLower(e.Message), text)
 }
 
 // trouble turns a failed call to GitHub into a fault, or into an error for the operator when

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -132,14 +131,11 @@ func (s *Service) Installing(ctx context.Context, text string) (workspace string
 	if !ok {
 		return "", badState()
 	}
-	item, err := s.table.Get(ctx, requestKey(asked))
-	if errors.Is(err, table.ErrNotFound) || err == nil && !asked.Opens(item.Text(attrState)) {
-		return "", badState()
+	item, err := record.Get(ctx, s.table, "install request", requestKey(asked), badState())
+	if err == nil && !asked.Opens(item.Text(attrState)) {
+		err = badState()
 	}
-	if err != nil {
-		return "", fmt.Errorf("get install request: %w", err)
-	}
-	return asked.Workspace, nil
+	return asked.Workspace, err
 }
 
 // claim uses a state up. If two callbacks carry the same state, one of them claims it.

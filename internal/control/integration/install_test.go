@@ -243,7 +243,7 @@ func TestAnAppThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	for name, change := range map[string]func(*integration.App){
-		"no key":              func(a *integration.App) { a.PrivateKey = nil },
+		"no key":              func(a *integration.App) { a.PrivateKey = "" },
 		"a key that is torn":  func(a *integration.App) { a.PrivateKey = a.PrivateKey[:200] },
 		"no id":               func(a *integration.App) { a.ID = 0 },
 		"no slug":             func(a *integration.App) { a.Slug = "" },

@@ -50,18 +50,18 @@ func decodeInstallation(workspace string, item *table.Item) (Installation, error
 
 // GetInstallation returns an installation; an unknown installation is a fault.NotFound.
 func (s *Service) GetInstallation(ctx context.Context, ref Ref) (Installation, error) {
-	item, err := s.installation(ctx, ref)
-	if err != nil {
-		return Installation{}, err
-	}
-	return decodeInstallation(ref.Workspace, item)
+	i, _, err := s.installation(ctx, ref)
+	return i, err
 }
 
-func (s *Service) installation(ctx context.Context, ref Ref) (*table.Item, error) {
-	if !id.Valid(ref.Integration) {
-		return nil, notFound(ref)
+// installation is GetInstallation that also returns the item.
+func (s *Service) installation(ctx context.Context, ref Ref) (Installation, *table.Item, error) {
+	item, err := record.Get(ctx, s.table, "installation", keys.GitHubIntegration(ref.Workspace, ref.Integration), notFound(ref))
+	if err != nil {
+		return Installation{}, nil, err
 	}
-	return record.Get(ctx, s.table, "installation", keys.GitHubIntegration(ref.Workspace, ref.Integration), notFound(ref))
+	i, err := decodeInstallation(ref.Workspace, item)
+	return i, item, err
 }
 
 // Installations returns all of a workspace's installations, oldest first. There are as many as
@@ -127,11 +127,7 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 // that. Its deployments go on, as they can name no other integration.
 func (s *Service) takeOver(ctx context.Context, next Installation, former string) (Installation, []table.Write, error) {
 	now := next.Created
-	item, err := s.installation(ctx, Ref{next.Workspace, former})
-	if err != nil {
-		return next, nil, err
-	}
-	i, err := decodeInstallation(next.Workspace, item)
+	i, item, err := s.installation(ctx, Ref{next.Workspace, former})
 	if err != nil {
 		return next, nil, err
 	}
@@ -149,14 +145,11 @@ func (s *Service) takeOver(ctx context.Context, next Installation, former string
 
 // bound returns an installation that the workspace already has.
 func (s *Service) bound(ctx context.Context, ref Ref, installation int64) (Installation, error) {
-	item, err := s.installation(ctx, ref)
-	if err != nil {
-		return Installation{}, err
+	i, item, err := s.installation(ctx, ref)
+	if err == nil && item.Bool(attrIsLeaving) {
+		err = leaving(installation)
 	}
-	if item.Bool(attrIsLeaving) {
-		return Installation{}, leaving(installation)
-	}
-	return decodeInstallation(ref.Workspace, item)
+	return i, err
 }
 
 func describe(installation int64, account string) string {

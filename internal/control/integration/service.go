@@ -2,9 +2,7 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -55,9 +53,9 @@ func New(c Config) (*Service, error) {
 		}
 	}
 	if c.GitHubURL != "" {
-		u, err := url.Parse(c.GitHubURL)
-		if err != nil || u.Scheme != "https" || u.Host == "" {
-			return nil, errors.New("the web address of the GitHub App must be an https URL")
+		u, err := parseAddress("web address", c.GitHubURL)
+		if err != nil {
+			return nil, err
 		}
 		s.host = plainHost(u)
 	}

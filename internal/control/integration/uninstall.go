@@ -3,12 +3,10 @@ package integration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -35,22 +33,13 @@ type gate struct {
 const closedFor = 10 * time.Minute
 
 func (s *Service) gate(ctx context.Context, installation int64) (gate, error) {
-	item, err := s.table.Get(ctx, keys.InstallationGate(installation))
-	if errors.Is(err, table.ErrNotFound) {
-		return gate{installation: installation}, nil
+	item, err := record.Get(ctx, s.table, "gate of installation", keys.InstallationGate(installation), nil)
+	if err != nil || item == nil {
+		return gate{installation: installation}, err
 	}
-	if err != nil {
-		return gate{}, fmt.Errorf("get gate of installation: %w", err)
-	}
-	if err := record.Check(item, kindGate); err != nil {
-		return gate{}, err
-	}
-	updated, err := clock.Parse(item.Text(record.Updated))
-	if err != nil {
-		return gate{}, fmt.Errorf("time of the gate of installation %d: %w", installation, err)
-	}
-	closed := item.Bool(attrIsLeaving) && s.now().Before(updated.Add(closedFor))
-	return gate{installation, item.Text(attrTurn), closed, item.Int(attrBound)}, nil
+	r := record.Read(item, kindGate)
+	closed := item.Bool(attrIsLeaving) && s.now().Before(r.Updated().Add(closedFor))
+	return gate{installation, item.Text(attrTurn), closed, item.Int(attrBound)}, r.Err()
 }
 
 // next returns the write of the gate, which takes the turn after the turn that was read.
@@ -94,11 +83,8 @@ func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 // the only workspace that uses it.
 func (s *Service) leave(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
 	i, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
-		item, err := s.installation(ctx, ref)
+		i, item, err := s.installation(ctx, ref)
 		if err != nil {
-			return i, o, err
-		}
-		if i, err = decodeInstallation(ref.Workspace, item); err != nil {
 			return i, o, err
 		}
 		if err := s.mustBeUnused(ctx, ref); err != nil {
@@ -127,7 +113,7 @@ func mark(item *table.Item, leaving bool) table.Write {
 
 // stay removes the note of leave: GitHub would not remove the App.
 func (s *Service) stay(ctx context.Context, i Installation) error {
-	item, err := s.installation(ctx, i.Ref)
+	_, item, err := s.installation(ctx, i.Ref)
 	if err != nil {
 		return err
 	}

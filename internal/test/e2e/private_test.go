@@ -46,7 +46,7 @@ func newGitHub(t *testing.T) *gitHub {
 	h.repo.git(t, "clone", "--quiet", "--bare", h.repo.dir, h.bare())
 	app, err := json.Marshal(map[string]any{
 		"app_id": githubtest.AppID, "slug": githubtest.Slug, "client_id": githubtest.ClientID, "client_secret": githubtest.ClientSecret,
-		"private_key": string(githubtest.PrivateKey()), "web_url": h.URL, "api_url": h.APIURL(), "webhook_secrets": []string{webhookSecret},
+		"private_key": githubtest.PrivateKey(), "web_url": h.URL, "api_url": h.APIURL(), "webhook_secrets": []string{webhookSecret},
 	})
 	if err != nil {
 		t.Fatal(err)

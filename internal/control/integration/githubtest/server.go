@@ -41,8 +41,8 @@ var rootKey = sync.OnceValue(func() *rsa.PrivateKey {
 })
 
 // PrivateKey is the App's private key, as GitHub hands it out.
-func PrivateKey() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rootKey())})
+func PrivateKey() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rootKey())}))
 }
 
 // Repository is one of an account's repositories.
@@ -187,7 +187,7 @@ func (s *Server) Asked(without ...string) []string {
 func (s *Server) Secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	secrets := []string{ClientSecret, string(PrivateKey()[40:100])}
+	secrets := []string{ClientSecret, PrivateKey()[40:100]}
 	for value := range s.tokens {
 		secrets = append(secrets, value)
 	}

@@ -37,7 +37,7 @@ func newHub(t *testing.T) *hub {
 	h.atAcme()
 	app, err := json.Marshal(map[string]any{
 		"app_id": githubtest.AppID, "slug": githubtest.Slug, "client_id": githubtest.ClientID, "client_secret": githubtest.ClientSecret,
-		"private_key": string(githubtest.PrivateKey()), "web_url": h.URL, "api_url": h.APIURL(), "webhook_secrets": []string{hubSecret},
+		"private_key": githubtest.PrivateKey(), "web_url": h.URL, "api_url": h.APIURL(), "webhook_secrets": []string{hubSecret},
 	})
 	check.Must(t, err)
 	check.Must(t, os.WriteFile(h.app, app, 0o600))
