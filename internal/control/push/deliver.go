@@ -63,11 +63,7 @@ func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c
 		return err
 	}
 	present := c.names
-	for _, name := range earlier {
-		if !slices.Contains(c.names, name) {
-			c.names = append(slices.Clip(c.names), name)
-		}
-	}
+	c.names = union(present, earlier)
 	targets, err := r.listed(ctx, workspace, c.names, c.branch)
 	if err != nil || len(targets) == 0 {
 		return err
@@ -93,31 +89,24 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 		return err
 	}
 	key := keys.PushDelivery(t.workspace, t.deployment, d.ID)
-	first, err := r.claim(ctx, key)
-	if err != nil || !first {
+	noted := func(life time.Duration) table.Put {
+		now := r.cfg.Now()
+		return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(life)}}
+	}
+	claim := noted(claimTime)
+	claim.If = table.Absent()
+	if first, err := record.Try(ctx, r.cfg.Table, claim); err != nil || !first {
 		return err
 	}
-	err = r.cfg.Builder.Build(ctx, t.workspace, t.deployment, c.commit)
+	err := r.cfg.Builder.Build(ctx, t.workspace, t.deployment, c.commit)
 	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.Invalid) {
 		err = fmt.Errorf("build deployment %s for a push: %w", t.deployment, err)
 		return errors.Join(err, r.cfg.Table.Transact(ctx, table.Delete{Key: key}))
 	}
-	now := r.cfg.Now()
-	delivered := table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(deliveredTime)}}
-	if err := r.cfg.Table.Transact(ctx, delivered); err != nil {
+	if err := r.cfg.Table.Transact(ctx, noted(deliveredTime)); err != nil {
 		return fmt.Errorf("note push delivery: %w", err)
 	}
 	return nil
-}
-
-// claim claims a delivery for a deployment; first is false when the delivery was already
-// claimed.
-func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err error) {
-	now := r.cfg.Now()
-	return record.Try(ctx, r.cfg.Table, table.Put{
-		Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(claimTime)},
-		If:   table.Absent(),
-	})
 }
 
 // earlierNames returns the names under which a repository was built.
@@ -135,12 +124,7 @@ func (r *Receiver) earlierNames(ctx context.Context, workspace string, repositor
 // noteNames adds a repository's present names to the earlier names. If two callers write at
 // the same time, the names of one caller are lost; the next push adds them again.
 func (r *Receiver) noteNames(ctx context.Context, workspace string, repository int64, earlier, present []string) error {
-	names := slices.Clone(earlier)
-	for _, name := range present {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
+	names := union(earlier, present)
 	if repository == 0 || len(names) == len(earlier) {
 		return nil
 	}
@@ -151,4 +135,9 @@ func (r *Receiver) noteNames(ctx context.Context, workspace string, repository i
 		return fmt.Errorf("note repository names: %w", err)
 	}
 	return nil
+}
+
+// union returns the names of a, and behind them those that only b has.
+func union(a, b []string) []string {
+	return slices.Concat(a, slices.DeleteFunc(slices.Clone(b), func(name string) bool { return slices.Contains(a, name) }))
 }

@@ -194,9 +194,9 @@ func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string,
 	if err != nil {
 		return err
 	}
-	good, event, parse := signed(d.Body, d.Signature, []string{secret}), eventPush, parse
+	good, event := signed(d.Body, d.Signature, []string{secret}), eventPush
 	if d.Token != "" {
-		good, event, parse = d.bears(secret), eventGitLab, parseGitLab
+		good, event = d.bears(secret), eventGitLab
 	}
 	if err := d.check(good); err != nil || d.Event != event {
 		return err
