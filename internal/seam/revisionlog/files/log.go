@@ -70,7 +70,7 @@ func (l *Logs) Writer(revision string, kind revisionlog.Kind, secrets ...string)
 		l.open[name] = log
 	}
 	log.writers++
-	return newWriter(log, l.now, secrets, func() error { return l.release(name, log) }), nil
+	return &Writer{log: log, now: l.now, secrets: revisionlog.NewSecrets(secrets), release: func() error { return l.release(name, log) }}, nil
 }
 
 // Append adds lines to a log.

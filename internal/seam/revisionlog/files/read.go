@@ -84,24 +84,31 @@ type page struct {
 // full reports that no more lines should be looked at.
 func (p *page) full() bool { return p.over || p.scan <= 0 || len(p.Lines) >= p.Limit }
 
+// stored is a line as it is stored.
+type stored struct {
+	Timestamp time.Time
+	Level     revisionlog.Level
+	Message   string
+}
+
 // look takes a line into the page if the query asks for it.
 func (p *page) look(data []byte, end int64) {
 	p.begin, p.at = end-int64(len(data)), end
 	p.scan--
-	line := struct {
-		Timestamp time.Time
-		Level     revisionlog.Level
-		Message   string
-	}{}
-	if json.Unmarshal(data, &line) != nil {
-		return // a crash has cut it short
+	var line stored
+	if json.Unmarshal(data, &line) == nil { // otherwise a crash has cut it short
+		p.take(line)
 	}
+}
+
+// take takes the line that ends at p.at.
+func (p *page) take(line stored) {
 	early := !p.From.IsZero() && line.Timestamp.Before(p.From)
 	late := !p.To.IsZero() && line.Timestamp.After(p.To)
 	p.over = (p.Backward && early) || (!p.Backward && late)
 	if !early && !late {
 		p.Lines = append(p.Lines, revisionlog.Line{
-			ID: strconv.FormatInt(end, 10), Timestamp: line.Timestamp, Level: line.Level, Message: line.Message,
+			ID: strconv.FormatInt(p.at, 10), Timestamp: line.Timestamp, Level: line.Level, Message: line.Message,
 		})
 	}
 }
@@ -109,18 +116,14 @@ func (p *page) look(data []byte, end int64) {
 // dropped adds a line that stands for the dropped lines at the beginning of a log. It has the
 // time of the line that follows.
 func (p *page) dropped(beginning int64, next []byte) {
-	line := struct{ Timestamp time.Time }{}
+	var line stored
 	if json.Unmarshal(next, &line) != nil {
 		return
 	}
-	text, err := json.Marshal(map[string]any{
-		"timestamp": line.Timestamp, "level": revisionlog.Warning,
-		"message": fmt.Sprintf("%d bytes of older output were dropped: a log keeps its last %d MB.", beginning, segmentCount*segmentSize>>20),
-	})
-	if err != nil {
-		panic("files: a note does not encode: " + err.Error())
-	}
-	p.look(text, beginning)
+	line.Level = revisionlog.Warning
+	line.Message = fmt.Sprintf("%d bytes of older output were dropped: a log keeps its last %d MB.", beginning, segmentCount*segmentSize>>20)
+	p.begin, p.at = beginning, beginning
+	p.take(line)
 }
 
 func (p *page) forward(ctx context.Context, found []segment) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +21,7 @@ type segment struct {
 	start int64
 }
 
-// segments lists the files of a log, the oldest first.
+// segments lists the files of a log, the oldest first, as their names sort.
 func segments(dir string, kind revisionlog.Kind) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -40,7 +39,6 @@ func segments(dir string, kind revisionlog.Kind) ([]segment, error) {
 			found = append(found, segment{filepath.Join(dir, entry.Name()), start})
 		}
 	}
-	slices.SortFunc(found, func(a, b segment) int { return int(a.start - b.start) })
 	return found, nil
 }
 
@@ -54,7 +52,7 @@ type appender struct {
 	writers int
 
 	mu     sync.Mutex
-	file   *os.File // nil once closed
+	file   *os.File
 	start  int64
 	size   int64
 	closed bool

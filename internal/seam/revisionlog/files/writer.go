@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,10 +51,6 @@ type Stream struct {
 	line   unfinished
 }
 
-func newWriter(log *appender, now clock.Clock, values []string, release func() error) *Writer {
-	return &Writer{log: log, now: now, secrets: revisionlog.NewSecrets(values), release: release}
-}
-
 // Write takes any piece of output. A line is written when it ends. Write returns no error, because
 // those who copy output end with the first error, and later lines can often be written again:
 // Close returns the first error.
@@ -99,7 +96,12 @@ func (w *Writer) Note(level revisionlog.Level, format string, args ...any) error
 func (w *Writer) Last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return keepEnd(strings.Join(w.last, "\n"), lastBytes)
+	return lastOf(strings.Join(w.last, "\n"))
+}
+
+// lastOf returns the end of a message, in whole characters.
+func lastOf(message string) string {
+	return strings.ToValidUTF8(message[max(0, len(message)-lastBytes):], "")
 }
 
 // Close ends the last line and returns the first error of the writer, if there was one.
@@ -135,7 +137,7 @@ func (w *Writer) endLast(line *unfinished) {
 func (w *Writer) endLine(line *unfinished) {
 	message := w.clean(line.partial, line.cut)
 	line.partial, line.cut = line.partial[:0], false
-	w.last = append(w.last, keepEnd(message, lastBytes))
+	w.last = append(w.last, lastOf(message))
 	w.last = w.last[max(0, len(w.last)-lastLines):]
 	w.write(revisionlog.LevelOf(message), message)
 }
@@ -149,7 +151,7 @@ func (w *Writer) clean(line []byte, cut bool) string {
 	}
 	message = strings.ToValidUTF8(message, string(utf8.RuneError))
 	if cut || len(message) > lineLimit {
-		return keepBeginning(message, lineLimit) + cutMark
+		return strings.ToValidUTF8(message[:min(len(message), lineLimit)], "") + cutMark
 	}
 	return message
 }
@@ -167,31 +169,5 @@ func (w *Writer) write(level revisionlog.Level, message string) {
 	if err == nil {
 		err = w.log.append(line.Bytes())
 	}
-	if w.err == nil {
-		w.err = err
-	}
-}
-
-// keepBeginning cuts s to at most n bytes between two characters.
-func keepBeginning(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// keepEnd keeps at most the last n bytes of s. The result begins at the beginning of a
-// character.
-func keepEnd(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	s = s[len(s)-n:]
-	for len(s) > 0 && !utf8.RuneStart(s[0]) {
-		s = s[1:]
-	}
-	return s
+	w.err = cmp.Or(w.err, err)
 }
