@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +10,13 @@ import (
 	"iter"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"cuelabs.dev/go/oci/ociregistry"
 	"cuelabs.dev/go/oci/ociregistry/ociref"
 	"github.com/opencontainers/go-digest"
+	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
 // octets is the media type of content that is not a manifest.
@@ -50,7 +53,7 @@ func (r *Registry) directory(repo string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := dirOf(nameOf(ref))
+	dir := dirOf(ref)
 	if _, err := r.root.Stat(path.Join(dir, blobs)); err != nil {
 		return "", missing(err, ociregistry.ErrNameUnknown)
 	}
@@ -246,9 +249,20 @@ func (r *Registry) list(dir string) ([]string, error) {
 	return names, nil
 }
 
+// each calls do with each of the names in a directory, until one fails.
+func (r *Registry) each(dir string, do func(name string) error) error {
+	names, err := r.list(dir)
+	for _, name := range names {
+		if err == nil {
+			err = do(name)
+		}
+	}
+	return err
+}
+
 // write puts a small file in its place at once.
 func (r *Registry) write(name string, content []byte) error {
-	unfinished := path.Join(path.Dir(name), "."+randomName())
+	unfinished := path.Join(path.Dir(name), "."+rand.Text())
 	file, err := r.root.OpenFile(unfinished, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -266,9 +280,5 @@ func (r *Registry) settle(unfinished, name string) error {
 	if err := r.root.Rename(unfinished, name); err != nil {
 		return err
 	}
-	dir, err := r.root.Open(path.Dir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.SyncDir(filepath.Join(r.cfg.Dir, path.Dir(name)))
 }

@@ -96,20 +96,13 @@ func (r *Registry) markManifest(dir string, of ociregistry.Digest, stays kept) e
 
 // markRecent adds the blobs of the images that a client has pushed or asked for lately.
 func (r *Registry) markRecent(dir string, stays kept) error {
-	names, err := r.list(path.Join(dir, manifests))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
+	return r.each(path.Join(dir, manifests), func(name string) error {
 		recent, err := r.isRecent(path.Join(dir, blobs, name))
 		if err == nil && recent {
 			err = r.markManifest(dir, digest.NewDigestFromEncoded(digest.SHA256, name), stays)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // isRecent reports whether a file was used lately. A file that does not exist was not.
@@ -125,38 +118,29 @@ func (r *Registry) isRecent(file string) (bool, error) {
 // say that a removed blob is a manifest, and the tags whose blob is gone.
 func (r *Registry) sweep(dir string, stays kept) error {
 	there := kept{}
-	names, err := r.list(path.Join(dir, blobs))
+	err := r.each(path.Join(dir, blobs), func(name string) (err error) {
+		there[name], err = r.staysOrGoes(path.Join(dir, blobs, name), stays[name])
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if there[name], err = r.staysOrGoes(path.Join(dir, blobs, name), stays[name]); err != nil {
-			return err
+	err = r.each(path.Join(dir, manifests), func(name string) error {
+		if there[name] {
+			return nil
 		}
-	}
-	if names, err = r.list(path.Join(dir, manifests)); err != nil {
+		return r.root.Remove(path.Join(dir, manifests, name))
+	})
+	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if !there[name] {
-			if err := r.root.Remove(path.Join(dir, manifests, name)); err != nil {
-				return err
-			}
-		}
-	}
-	if names, err = r.list(path.Join(dir, tags)); err != nil {
-		return err
-	}
-	for _, name := range names {
+	return r.each(path.Join(dir, tags), func(name string) error {
 		of, err := r.tagged(dir, name)
 		if err == nil && !there[of.Encoded()] {
 			err = r.root.Remove(path.Join(dir, tags, name))
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // staysOrGoes removes a file that is not needed and was not used in a while.
@@ -169,14 +153,12 @@ func (r *Registry) staysOrGoes(file string, needed bool) (stays bool, err error)
 
 // abandon removes uploads that no client continues.
 func (r *Registry) abandon(dir string) error {
-	names, err := r.list(path.Join(dir, uploads))
+	err := r.each(path.Join(dir, uploads), func(name string) error {
+		_, err := r.staysOrGoes(path.Join(dir, uploads, name), false)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("look for uploads: %w", err)
-	}
-	for _, name := range names {
-		if _, err := r.staysOrGoes(path.Join(dir, uploads, name), false); err != nil {
-			return fmt.Errorf("abandon upload: %w", err)
-		}
+		return fmt.Errorf("abandon uploads: %w", err)
 	}
 	return nil
 }

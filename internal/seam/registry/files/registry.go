@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"cuelabs.dev/go/oci/ociregistry"
@@ -90,7 +91,7 @@ func (r *Registry) Repository(_ context.Context, ref registry.Ref) (string, erro
 
 // Push makes the directory of the repository and a token for it.
 func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, error) {
-	dir := dirOf(nameOf(ref))
+	dir := dirOf(ref)
 	for _, made := range []string{uploads, blobs, manifests, tags} {
 		if err := r.root.MkdirAll(path.Join(dir, made), 0o700); err != nil {
 			return registry.Grant{}, fmt.Errorf("make repository: %w", err)
@@ -121,7 +122,7 @@ func (r *Registry) grant(ctx context.Context, ref registry.Ref, may access) (reg
 func (r *Registry) Erase(_ context.Context, workspace, deployment string) error {
 	r.use.Lock()
 	defer r.use.Unlock()
-	dir := dirOf(nameOf(registry.Ref{Workspace: workspace, Deployment: deployment}))
+	dir := dirOf(registry.Ref{Workspace: workspace, Deployment: deployment})
 	if err := r.root.RemoveAll(dir); err != nil {
 		return fmt.Errorf("erase repository: %w", err)
 	}
@@ -146,18 +147,15 @@ const (
 // nameOf returns the repository's name in the protocol.
 func nameOf(ref registry.Ref) string { return Prefix + ref.Workspace + "/" + ref.Deployment }
 
-// dirOf returns the directory of a repository. Names come from tokens, which hold ids.
-func dirOf(name string) string { return path.Clean(name[len(Prefix):]) }
+// dirOf returns the directory of a repository.
+func dirOf(ref registry.Ref) string { return path.Join(ref.Workspace, ref.Deployment) }
 
 // refOf reads a repository's name.
 func refOf(name string) (registry.Ref, error) {
-	workspace, deployment := path.Split(name)
-	if len(workspace) <= len(Prefix) || workspace[:len(Prefix)] != Prefix {
+	rest, ok := strings.CutPrefix(name, Prefix)
+	workspace, deployment, _ := strings.Cut(rest, "/")
+	if !ok || !id.Valid(workspace) || !id.Valid(deployment) {
 		return registry.Ref{}, ociregistry.ErrNameUnknown
 	}
-	ref := registry.Ref{Workspace: workspace[len(Prefix) : len(workspace)-1], Deployment: deployment}
-	if !id.Valid(ref.Workspace) || !id.Valid(ref.Deployment) {
-		return registry.Ref{}, ociregistry.ErrNameUnknown
-	}
-	return ref, nil
+	return registry.Ref{Workspace: workspace, Deployment: deployment}, nil
 }

@@ -22,10 +22,8 @@ import (
 // chunk is how many bytes clients are asked to send at a time, if they send a blob in parts.
 const chunk = 5 << 20
 
-// uploadName is the pattern of the names of uploads, which clients send back.
+// uploadName is the pattern of the names of uploads (rand.Text), which clients send back.
 var uploadName = regexp.MustCompile(`^[A-Z2-7]{26}$`)
-
-func randomName() string { return rand.Text() }
 
 // upload is a blob that is being received. The received part is a file, so that a client can
 // continue from there.
@@ -47,7 +45,7 @@ func (r *Registry) begin(ctx context.Context, repo string, _ int) (ociregistry.B
 	if err := errors.Join(r.cfg.Space.Room(), r.roomOf(repo)); err != nil {
 		return nil, err
 	}
-	return r.openUpload(ctx, repo, randomName(), -1, os.O_CREATE|os.O_EXCL)
+	return r.openUpload(ctx, repo, rand.Text(), -1, os.O_CREATE|os.O_EXCL)
 }
 
 // roomOf refuses a layer when the workspace of the repository has no room for more.
