@@ -53,13 +53,6 @@ type Work struct {
 	Release *compute.Release
 }
 
-// labels are the labels that the platform gives to every object of a release.
-func labels(ref compute.Ref) map[string]string {
-	return map[string]string{
-		"app.kubernetes.io/managed-by": "slipway", "slipway.run/deployment-id": ref.Deployment, "slipway.run/revision-id": ref.Revision,
-	}
-}
-
 // Claim renews the caller's session, or begins a session when no other process holds the
 // listener, and returns the work that is due. It waits for the session and for work. If the
 // other process still holds the listener after the wait, that is a fault.Conflict.
@@ -69,12 +62,11 @@ func (s *Store) Claim(ctx context.Context, request ClaimRequest) (Claim, error) 
 	}
 	wait, cancel := context.WithTimeout(ctx, min(max(request.Wait, 0), MaxWait))
 	defer cancel()
-	session, until, err := s.openSession(ctx, wait, request.Ref, request.Holder, request.Version)
-	if err != nil {
-		return Claim{}, err
+	claim, err := s.openSession(ctx, wait, request.Ref, request.Holder, request.Version)
+	if err == nil {
+		claim.Work, err = s.awaitWork(ctx, wait, claim.Session)
 	}
-	work, err := s.awaitWork(ctx, wait, session)
-	return Claim{Session: session, Until: until, Work: work}, err
+	return claim, err
 }
 
 // awaitWork waits for work until wait ends.
@@ -163,7 +155,9 @@ func (s *Store) buildWork(ctx context.Context, session Session, tasks []task) (w
 }
 
 func (s *Store) workOf(ctx context.Context, r *release) (Work, error) {
-	w := Work{Ref: r.Ref, Order: r.order, Verb: Remove, Namespace: r.namespace, Labels: labels(r.Ref)}
+	w := Work{Ref: r.Ref, Order: r.order, Verb: Remove, Namespace: r.namespace, Labels: map[string]string{
+		"app.kubernetes.io/managed-by": "slipway", "slipway.run/deployment-id": r.Deployment, "slipway.run/revision-id": r.Revision,
+	}}
 	if r.status == leaving {
 		return w, nil
 	}

@@ -184,12 +184,9 @@ func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) 
 	return spec, nil
 }
 
-// Reasons of a Failed release that no listener reported.
-const (
-	// ReasonOffline: the listener that must run the release has not been heard of for too
-	// long.
-	ReasonOffline = "LISTENER_OFFLINE"
-)
+// ReasonOffline is the reason of a Failed release whose listener has not been heard of for too
+// long.
+const ReasonOffline = "LISTENER_OFFLINE"
 
 var (
 	absent   = compute.Status{State: compute.Absent, Message: "no listener runs it"}

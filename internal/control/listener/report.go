@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -153,8 +152,7 @@ func (r *release) reported(now time.Time, session Session, report Report) []tabl
 	case r.pending && settled:
 		writes = append(writes, table.Delete{Key: r.task().key()})
 	case r.pending:
-		writes = append(writes, record.Change(r.task().key(), now,
-			table.Attrs{attrEpoch: session.Epoch, attrDue: clock.Format(now.Add(redeliverAfter))}, table.Equals(attrOrder, r.order)))
+		writes = append(writes, r.task().deliver(now, session.Epoch))
 	}
 	return writes
 }

@@ -52,53 +52,47 @@ func (e *heldError) Error() string { return "another process holds the listener"
 
 // openSession begins the holder's session or renews it. If another process holds a session,
 // openSession waits until wait ends.
-func (s *Store) openSession(ctx, wait context.Context, ref Ref, holder, version string) (Session, time.Time, error) {
-	session, until, err := s.tryEnter(ctx, ref, holder, version)
+func (s *Store) openSession(ctx, wait context.Context, ref Ref, holder, version string) (Claim, error) {
+	claim, err := s.tryEnter(ctx, ref, holder, version)
 	if _, held := errors.AsType[*heldError](err); !held {
-		return session, until, err
+		return claim, err
 	}
 	changes := s.table.Watch(ref.Key())
 	defer changes.Stop()
 	for {
 		// Read after the watch began, so that no change is missed.
-		session, until, err := s.tryEnter(ctx, ref, holder, version)
+		claim, err := s.tryEnter(ctx, ref, holder, version)
 		held, ok := errors.AsType[*heldError](err)
 		if !ok {
-			return session, until, err
+			return claim, err
 		}
 		if !s.pause(wait, changes, held.until) {
 			if ctx.Err() != nil {
-				return Session{}, time.Time{}, ctx.Err()
+				return Claim{}, ctx.Err()
 			}
-			return Session{}, time.Time{}, fault.New(fault.Conflict,
+			return Claim{}, fault.New(fault.Conflict,
 				"Another process holds the session of listener ID %s, until %s unless it renews it.", ref.Listener, clock.Format(held.until))
 		}
 	}
 }
 
-// entered is a session with the time when it ends, unless it is renewed.
-type entered struct {
-	Session
-	until time.Time
-}
-
-func (s *Store) tryEnter(ctx context.Context, ref Ref, holder, version string) (Session, time.Time, error) {
-	e, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (e entered, o record.Outbox, err error) {
+// tryEnter begins the holder's session or renews it.
+func (s *Store) tryEnter(ctx context.Context, ref Ref, holder, version string) (Claim, error) {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (c Claim, o record.Outbox, err error) {
 		l, err := s.Get(ctx, ref)
 		if err != nil {
-			return e, o, err
+			return c, o, err
 		}
-		e.Session = Session{Ref: ref, Holder: holder, Epoch: l.epoch}
+		c.Session = Session{Ref: ref, Holder: holder, Epoch: l.epoch}
 		if l.holder != holder {
 			if l.Online(s.now()) {
-				return e, o, &heldError{l.Until}
+				return c, o, &heldError{l.Until}
 			}
-			e.Epoch++
+			c.Session.Epoch++
 		}
-		e.until, o, err = s.hear(ctx, l, e.Session, version)
-		return e, o, err
+		c.Until, o, err = s.hear(ctx, l, c.Session, version)
+		return c, o, err
 	})
-	return e.Session, e.until, err
 }
 
 // hear begins or renews a session of the listener as it was read. If the listener was reported

@@ -212,20 +212,15 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 		case err != nil:
 			return "", err
 		case r == nil && status.State == compute.Absent:
-			return t.awaitRelapseElsewhere(ctx, ref)
+			if minder, ok := t.fallback.(compute.Minder); ok {
+				return minder.AwaitRelapse(ctx, ref)
+			}
+			<-ctx.Done()
+			return "", nil
 		case status.State == compute.Failed:
 			return status.Message, nil
 		case !t.pause(ctx, changes, until):
 			return "", nil
 		}
 	}
-}
-
-// awaitRelapseElsewhere is AwaitRelapse for a release that is not at a listener.
-func (t *Target) awaitRelapseElsewhere(ctx context.Context, ref compute.Ref) (string, error) {
-	if minder, ok := t.fallback.(compute.Minder); ok {
-		return minder.AwaitRelapse(ctx, ref)
-	}
-	<-ctx.Done()
-	return "", nil
 }

@@ -54,7 +54,7 @@ func (t task) put(now time.Time) table.Write {
 	})}}
 }
 
-// deliver returns the write that gives the task to a session.
+// deliver returns the write that gives the task to a session, or leaves it there for longer.
 func (t task) deliver(now time.Time, epoch int64) table.Write {
 	return record.Change(t.key(), now, table.Attrs{attrEpoch: epoch, attrDue: clock.Format(now.Add(redeliverAfter))}, table.Equals(attrOrder, t.order))
 }
