@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,31 +10,26 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Types of deployments. Deployments of the free types cost nothing, and count as free.
-const (
-	freeType     = "dev_free"
-	devType      = "dev"
-	prodType     = "prod"
-	zeroType     = "dev_zero"
-	freeZeroType = "dev_free_zero"
-)
-
 // isFree reports whether deployments of a type cost nothing.
-func isFree(kind string) bool { return kind == freeType || kind == freeZeroType }
+func isFree(kind string) bool { return kind == "dev_free" || kind == "dev_free_zero" }
+
+// defaultType is the type of a deployment that has none.
+const defaultType = "dev"
 
 // typeResources are the resources that each replica of an agent may use, and the number of
 // replicas, by the deployment's type. Only a compute.Sleeper goes down to zero replicas: a
 // person who wants an agent that never sleeps chooses prod.
 var typeResources = map[string]compute.Resources{
-	freeType:     {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
-	devType:      {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
-	prodType:     {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
-	zeroType:     {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
-	freeZeroType: {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+	"dev_free":      {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+	defaultType:     {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+	"prod":          {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
+	"dev_zero":      {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+	"dev_free_zero": {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
 }
 
 // mostReplicas returns how many replicas the newest revision may have at most, as the
@@ -56,11 +52,7 @@ func (d Deployment) mostReplicas() (int64, error) {
 // without a type is a dev.
 func (d Deployment) Resources(rev revision.Revision) (compute.Resources, error) {
 	if d.Source != revision.ExternalDocker {
-		kind := devType
-		if d.SourceConfig.DeploymentType != nil {
-			kind = *d.SourceConfig.DeploymentType
-		}
-		resources := typeResources[kind]
+		resources := typeResources[cmp.Or(optional.Text(d.SourceConfig.DeploymentType), defaultType)]
 		if rev.ComputeTier != nil {
 			size := tiers[*rev.ComputeTier]
 			resources.CPU, resources.MemoryMB = size.cpu, size.memoryMB

@@ -162,16 +162,12 @@ type Change struct {
 
 // Put creates a revision with its first status.
 func Put(ref Ref, spec Spec, status Status, now time.Time) Change {
-	return created(ref, status, put(ref, spec, status, now))
+	return Change{Write: put(ref, spec, status, now), Revision: ref.Revision, Status: status}
 }
 
 // Made returns a revision as Put creates it.
 func Made(ref Ref, spec Spec, status Status, now time.Time) Revision {
 	return Revision{Ref: ref, Spec: spec, Created: now, Updated: now, Status: status, Since: map[Status]time.Time{status: now}}
-}
-
-func created(ref Ref, status Status, write table.Write) Change {
-	return Change{Write: write, Revision: ref.Revision, Status: status}
 }
 
 func put(ref Ref, spec Spec, status Status, now time.Time) table.Put {
@@ -201,7 +197,7 @@ func PutBuilt(ref Ref, from Revision, status Status, now time.Time) Change {
 	} else if from.CommitSHA != "" || from.Artifact.Image != "" {
 		put.Item.Attrs[attrArtifact] = string(record.Encode(from.Artifact))
 	}
-	return created(ref, status, put)
+	return Change{Write: put, Revision: ref.Revision, Status: status}
 }
 
 // Commit is the commit that was built; "" before the build, and for a revision that is not
