@@ -106,23 +106,11 @@ func (r *Registry) make(ctx context.Context, ref registry.Ref) (types.Repository
 	return found.Repositories[0], nil
 }
 
-// policy is a policy of IAM.
-type policy struct {
-	Version   string
-	Statement []statement
-}
-
-type statement struct {
-	Effect   string
-	Action   []string
-	Resource string
-}
-
 // assume returns credentials of the role that are limited to one repository.
 func (r *Registry) assume(ctx context.Context, ref registry.Ref, repository string) (aws.Credentials, error) {
-	narrow, err := json.Marshal(policy{"2012-10-17", []statement{
-		{"Allow", HolderActions, repository},
-		{"Allow", []string{"ecr:GetAuthorizationToken"}, "*"}, // IAM knows no resource for this action
+	narrow, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": []map[string]any{
+		{"Effect": "Allow", "Action": HolderActions, "Resource": repository},
+		{"Effect": "Allow", "Action": []string{"ecr:GetAuthorizationToken"}, "Resource": "*"}, // IAM knows no resource for this action
 	}})
 	if err != nil {
 		return aws.Credentials{}, err

@@ -50,15 +50,12 @@ type Store struct {
 	root   *os.Root
 	hasher secret.Hasher
 	now    clock.Clock
-	room   Room
+	room   func(workspace string) error
 
 	mu sync.Mutex
 	// receiving counts the bytes that may still arrive, by workspace.
 	receiving map[string]int64
 }
-
-// Room returns an error if the workspace has no room for another tarball.
-type Room func(workspace string) error
 
 var _ upload.Store = (*Store)(nil)
 
@@ -82,9 +79,9 @@ func Open(dir string, hasher secret.Hasher, now clock.Clock) (*Store, error) {
 	return &Store{root: root, hasher: hasher, now: now, receiving: map[string]int64{}}, nil
 }
 
-// Bound makes the store call room before it takes a tarball. At that time, Size already counts
-// the tarball that is being received.
-func (s *Store) Bound(room Room) { s.room = room }
+// Bound makes the store refuse a tarball for which room returns an error. When room is called, Size
+// already counts the tarball that is being received.
+func (s *Store) Bound(room func(workspace string) error) { s.room = room }
 
 // Size returns how many bytes the tarballs of a workspace take, with the tarballs that are
 // being received.
