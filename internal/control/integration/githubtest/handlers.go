@@ -23,9 +23,9 @@ func (s *Server) handler(t testing.TB) http.Handler {
 	mux.HandleFunc("GET /api/v3/app/installations/{id}", s.asApp(s.getInstallation))
 	mux.HandleFunc("DELETE /api/v3/app/installations/{id}", s.asApp(s.deleteInstallation))
 	mux.HandleFunc("POST /api/v3/app/installations/{id}/access_tokens", s.asApp(s.createToken))
-	mux.HandleFunc("GET /api/v3/installation/repositories", s.listRepositories)
-	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}", s.getRepository)
-	mux.HandleFunc("GET /api/v3/repositories/{id}", s.getRepositoryByID)
+	mux.HandleFunc("GET /api/v3/installation/repositories", s.asInstallation(s.listRepositories))
+	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}", s.asInstallation(s.getRepository))
+	mux.HandleFunc("GET /api/v3/repositories/{id}", s.asInstallation(s.getRepositoryByID))
 	mux.HandleFunc("POST /login/oauth/access_token", s.exchange)
 	mux.HandleFunc("GET /api/v3/user", s.asUser(func(w http.ResponseWriter, _ *http.Request, u User) {
 		answer(w, http.StatusOK, map[string]any{"id": u.ID, "login": u.Login, "type": "User"})
@@ -162,22 +162,22 @@ func (s *Server) reach(value string) ([]Repository, bool) {
 	return slices.DeleteFunc(slices.Clone(installation.Repositories), func(r Repository) bool { return !slices.Contains(held.repositories, r.ID) }), true
 }
 
-func (s *Server) bearer(w http.ResponseWriter, r *http.Request) ([]Repository, bool) {
-	value, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	found, ok := s.reach(value)
-	if !ok {
-		refuse(w, http.StatusUnauthorized, "Bad credentials")
+// asInstallation calls next with the repositories that the bearer of the request may reach.
+func (s *Server) asInstallation(next func(http.ResponseWriter, *http.Request, []Repository)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		value, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		all, ok := s.reach(value)
+		if !ok {
+			refuse(w, http.StatusUnauthorized, "Bad credentials")
+			return
+		}
+		next(w, r, all)
 	}
-	return found, ok
 }
 
-func (s *Server) listRepositories(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all, ok := s.bearer(w, r)
-	if !ok {
-		return
-	}
+func (s *Server) listRepositories(w http.ResponseWriter, r *http.Request, all []Repository) {
 	page, size := max(1, number(r.FormValue("page"))), min(100, max(1, number(r.FormValue("per_page"))))
 	from, to := min(len(all), (page-1)*size), min(len(all), page*size)
 	if to < len(all) {
@@ -193,41 +193,25 @@ func (s *Server) listRepositories(w http.ResponseWriter, r *http.Request) {
 
 func number(text string) int { n, _ := strconv.Atoi(text); return n }
 
-func (s *Server) getRepository(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all, ok := s.bearer(w, r)
-	if !ok {
-		return
-	}
+func (s *Server) getRepository(w http.ResponseWriter, r *http.Request, all []Repository) {
 	name := r.PathValue("owner") + "/" + r.PathValue("name")
 	if id := s.renamed[name]; id != 0 {
 		http.Redirect(w, r, fmt.Sprintf("%srepositories/%d", s.APIURL(), id), http.StatusMovedPermanently)
 		return
 	}
-	for _, repository := range all {
-		if strings.EqualFold(repository.Owner+"/"+repository.Name, name) {
-			answer(w, http.StatusOK, s.show(repository))
-			return
-		}
-	}
-	refuse(w, http.StatusNotFound, "Not Found")
+	s.showOne(w, all, func(found Repository) bool { return strings.EqualFold(found.Owner+"/"+found.Name, name) })
 }
 
-func (s *Server) getRepositoryByID(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all, ok := s.bearer(w, r)
-	if !ok {
-		return
+func (s *Server) getRepositoryByID(w http.ResponseWriter, r *http.Request, all []Repository) {
+	s.showOne(w, all, func(found Repository) bool { return strconv.FormatInt(found.ID, 10) == r.PathValue("id") })
+}
+
+func (s *Server) showOne(w http.ResponseWriter, all []Repository, is func(Repository) bool) {
+	if n := slices.IndexFunc(all, is); n >= 0 {
+		answer(w, http.StatusOK, s.show(all[n]))
+	} else {
+		refuse(w, http.StatusNotFound, "Not Found")
 	}
-	for _, repository := range all {
-		if strconv.FormatInt(repository.ID, 10) == r.PathValue("id") {
-			answer(w, http.StatusOK, s.show(repository))
-			return
-		}
-	}
-	refuse(w, http.StatusNotFound, "Not Found")
 }
 
 // exchange answers as GitHub does: a refusal has status 200.
