@@ -180,12 +180,8 @@ func (p *page) backward(ctx context.Context, found []segment) error {
 		if behind >= 0 && s.start >= behind {
 			continue
 		}
-		lines, err := s.linesBefore(behind)
-		if err != nil || lines == nil {
-			return err
-		}
-		first, err := p.backwardIn(ctx, lines, behind)
-		if err = errors.Join(err, lines.file.Close()); err != nil {
+		first, err := p.backwardIn(ctx, s, behind)
+		if err != nil {
 			return err
 		}
 		if !p.full() && i == 0 && s.start > 0 {
@@ -200,13 +196,40 @@ func (p *page) backward(ctx context.Context, found []segment) error {
 	return nil
 }
 
-// backwardIn looks at the lines of one file and returns the last line read, which is the
-// file's first.
-func (p *page) backwardIn(ctx context.Context, lines *backwardLines, behind int64) (first []byte, err error) {
-	for !p.full() && ctx.Err() == nil {
-		data, end, err := lines.next()
-		if err != nil || data == nil {
-			return first, err
+// backwardIn looks at the lines of one file from its end, block by block, and returns the line
+// that it read last.
+func (p *page) backwardIn(ctx context.Context, s segment, behind int64) (first []byte, err error) {
+	file, err := s.open()
+	if file == nil || err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := info.Size() // where the bytes begin that were read and not looked at
+	if behind >= 0 {
+		from = min(from, behind-s.start)
+	}
+	for rest := []byte{}; !p.full() && ctx.Err() == nil; {
+		begin := bytes.LastIndexByte(rest[:max(0, len(rest)-1)], '\n') + 1
+		if begin == 0 && from > 0 {
+			block := make([]byte, min(blockSize, from))
+			from -= int64(len(block))
+			if _, err := file.ReadAt(block, from); err != nil {
+				return nil, err
+			}
+			rest = append(block, rest...)
+			continue
+		}
+		if len(rest) == 0 {
+			return first, nil
+		}
+		data, end := rest[begin:], s.start+from+int64(len(rest))
+		rest = rest[:begin]
+		if data[len(data)-1] != '\n' {
+			continue // it is still being written
 		}
 		if first = data; end != behind {
 			p.look(data, end)
@@ -222,80 +245,4 @@ func (s segment) open() (*os.File, error) {
 		return nil, nil
 	}
 	return file, err
-}
-
-// backwardLines reads the lines of a file from its end, block by block.
-type backwardLines struct {
-	file  *os.File
-	start int64
-	// rest holds the bytes that were read and not returned yet. It begins at the file's offset
-	// from.
-	rest []byte
-	from int64
-}
-
-// linesBefore returns the whole lines of the file up to an offset of the log, or all lines if
-// the offset is negative. It returns nil when the file was dropped meanwhile.
-func (s segment) linesBefore(offset int64) (*backwardLines, error) {
-	file, err := s.open()
-	if file == nil || err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	end := info.Size()
-	if offset >= 0 {
-		end = min(end, offset-s.start)
-	}
-	lines := &backwardLines{file: file, start: s.start, from: end}
-	if err := lines.cutTail(); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return lines, nil
-}
-
-// cutTail drops the bytes behind the last end of a line: that line is still being written.
-func (l *backwardLines) cutTail() error {
-	for {
-		if i := bytes.LastIndexByte(l.rest, '\n'); i >= 0 || l.from == 0 {
-			l.rest = l.rest[:i+1]
-			return nil
-		}
-		l.rest = nil
-		if err := l.fill(); err != nil {
-			return err
-		}
-	}
-}
-
-// fill reads the block before the bytes that were read.
-func (l *backwardLines) fill() error {
-	size := min(blockSize, l.from)
-	block := make([]byte, size, int(size)+len(l.rest))
-	if _, err := l.file.ReadAt(block, l.from-size); err != nil {
-		return err
-	}
-	l.from -= size
-	l.rest = append(block, l.rest...)
-	return nil
-}
-
-// next returns a line and its end in the log. It returns nil when there are no more lines.
-func (l *backwardLines) next() (data []byte, end int64, err error) {
-	for {
-		if len(l.rest) > 0 {
-			if begin := bytes.LastIndexByte(l.rest[:len(l.rest)-1], '\n') + 1; begin > 0 || l.from == 0 {
-				data, end = l.rest[begin:], l.start+l.from+int64(len(l.rest))
-				l.rest = l.rest[:begin]
-				return data, end, nil
-			}
-		} else if l.from == 0 {
-			return nil, 0, nil
-		}
-		if err := l.fill(); err != nil {
-			return nil, 0, err
-		}
-	}
 }
