@@ -1,6 +1,7 @@
 package authservice
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,8 +109,8 @@ func checkScopes(scopes []string) error {
 // Authenticate returns a token with the requested scopes, refreshed if it is near its end, or
 // the URL at which the user consents.
 func (s *Service) Authenticate(ctx context.Context, r AuthRequest) (Answer, error) {
-	if err := errors.Join(checkIdentity(r.User, r.Agent), checkScopes(r.Scopes)); err != nil {
-		return Answer{}, firstOf(err)
+	if err := cmp.Or(checkIdentity(r.User, r.Agent), checkScopes(r.Scopes)); err != nil {
+		return Answer{}, err
 	}
 	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
 	if err != nil {
@@ -231,7 +232,7 @@ func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
 	if owner.User == "" {
 		return nil, nil
 	}
-	notes, err := table.AllItems(ctx, s.table, keys.AuthDefaults(owner.Workspace, owner.User))
+	notes, err := table.AllItems(ctx, s.Table, keys.AuthDefaults(owner.Workspace, owner.User))
 	if err != nil {
 		return nil, fmt.Errorf("list default tokens: %w", err)
 	}
@@ -239,7 +240,7 @@ func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
 	for _, note := range notes {
 		defaults[note.Text(attrToken)] = true
 	}
-	return record.All(ctx, s.table, "tokens", keys.AuthTokens(owner.Workspace, owner.User), func(item *table.Item) (Token, error) {
+	return record.All(ctx, s.Table, "tokens", keys.AuthTokens(owner.Workspace, owner.User), func(item *table.Item) (Token, error) {
 		t, err := decodeToken(owner.Workspace, item)
 		t.IsDefault = defaults[t.Token]
 		return t, err
@@ -252,7 +253,7 @@ func (s *Service) token(ctx context.Context, ref TokenRef) (Token, error) {
 	if ref.User == "" || len(ref.User) > maxID || !id.Valid(ref.Token) {
 		return Token{}, tokenNotFound(ref.Token)
 	}
-	item, err := record.Get(ctx, s.table, "token", ref.Key(), tokenNotFound(ref.Token))
+	item, err := record.Get(ctx, s.Table, "token", ref.Key(), tokenNotFound(ref.Token))
 	if err != nil {
 		return Token{}, err
 	}

@@ -51,11 +51,11 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 		return Outcome{}, err
 	}
 	// From here on, the code is used up, whether or not the browser still waits.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout+storeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout+storeTime)
 	defer cancel()
 	f, err := s.exchange(ctx, p, r, back.Code)
 	if err != nil {
-		s.log.ErrorContext(ctx, "authorization was not completed", "auth_id", r.ID, "error", err)
+		s.Log.ErrorContext(ctx, "authorization was not completed", "auth_id", r.ID, "error", err)
 		f = &failure{code: "server_error", words: "The token could not be stored."}
 	}
 	if f != nil {
@@ -84,7 +84,7 @@ func (s *Service) answers(ctx context.Context, back Callback) (request, Provider
 	if err != nil {
 		return request{}, Provider{}, err
 	}
-	if !named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.now()) {
+	if !named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.Now()) {
 		return request{}, Provider{}, badState()
 	}
 	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
@@ -143,14 +143,14 @@ func (s *Service) step(ctx context.Context, r request, next requestStatus, from 
 	}
 	set[attrStatus] = string(next)
 	var o record.Outbox
-	o.AddOr(record.Change(r.key(), s.now(), set, table.All(from, requestBefore(next))), record.Always(badState()))
-	return record.Commit(ctx, s.table, o)
+	o.AddOr(record.Change(r.key(), s.Now(), set, table.All(from, requestBefore(next))), record.Always(badState()))
+	return record.Commit(ctx, s.Table, o)
 }
 
 // exchange exchanges the code and stores the token together with the end of the request. A
 // refusal by the provider is a failure.
 func (s *Service) exchange(ctx context.Context, p Provider, r request, code string) (*failure, error) {
-	verifier, err := s.sealer.Open(ctx, r.bound(), r.Verifier)
+	verifier, err := s.Sealer.Open(ctx, r.bound(), r.Verifier)
 	if err != nil {
 		return nil, fmt.Errorf("open verifier: %w", err)
 	}
@@ -160,7 +160,7 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 	}
 	g, err := s.redeem(ctx, c, code, string(verifier))
 	if f, refused := errors.AsType[*failure](err); refused {
-		s.log.WarnContext(ctx, "code was not exchanged", "auth_id", r.ID, "provider_id", p.ProviderID, "code", f.code)
+		s.Log.WarnContext(ctx, "code was not exchanged", "auth_id", r.ID, "provider_id", p.ProviderID, "code", f.code)
 		return f, nil
 	}
 	if err != nil {
@@ -170,11 +170,11 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 		TokenRef: r.Token(r.Replaces), replaces: r.Replaces != "", agent: r.Agent,
 		grant: g, scopes: g.granted(r.Scopes), isDefault: r.Default, event: TokenCreated,
 		done: func(token string) table.Write {
-			return record.Change(r.key(), s.now(), table.Attrs{attrStatus: string(requestCompleted), attrToken: token}, requestBefore(requestCompleted))
+			return record.Change(r.key(), s.Now(), table.Attrs{attrStatus: string(requestCompleted), attrToken: token}, requestBefore(requestCompleted))
 		},
 	}
 	if !k.replaces {
-		k.TokenRef = r.Token(id.New(s.now()))
+		k.TokenRef = r.Token(id.New(s.Now()))
 	}
 	return nil, s.insist(ctx, func() error {
 		_, err := s.keep(ctx, p, k)

@@ -45,7 +45,7 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string, notes
 	if err != nil {
 		return Connection{}, err
 	}
-	now := s.now()
+	now := s.Now()
 	c := Connection{Workspace: ref.Workspace, ID: id.New(now), Agent: agent, CreatedBy: t.User, Created: now}
 	var o record.Outbox
 	o.AddOr(table.Check{Key: t.Key(), If: table.Present()}, record.Always(tokenNotFound(ref.Token)))
@@ -61,7 +61,7 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string, notes
 	if err := record.AddNotes(ctx, &o, c.of(t), notes...); err != nil {
 		return Connection{}, err
 	}
-	if err := record.Commit(ctx, s.table, o); err != nil {
+	if err := record.Commit(ctx, s.Table, o); err != nil {
 		return Connection{}, err
 	}
 	return c.of(t), nil
@@ -87,7 +87,7 @@ func (s *Service) ListConnections(ctx context.Context, workspace, agent string) 
 // connections reads an agent's connections and their tokens; a connection whose token is gone
 // is left out.
 func (s *Service) connections(ctx context.Context, workspace, agent string) ([]Connection, error) {
-	items, err := table.AllItems(ctx, s.table, keys.AuthConnections(workspace, agent))
+	items, err := table.AllItems(ctx, s.Table, keys.AuthConnections(workspace, agent))
 	if err != nil {
 		return nil, fmt.Errorf("list agent connections: %w", err)
 	}
@@ -97,7 +97,7 @@ func (s *Service) connections(ctx context.Context, workspace, agent string) ([]C
 		for i, item := range some {
 			wanted[i] = keys.AuthToken(workspace, item.Text(attrUser), item.Key.SK)
 		}
-		tokens, err := s.table.GetBatch(ctx, wanted...)
+		tokens, err := s.Table.GetBatch(ctx, wanted...)
 		if err != nil {
 			return nil, fmt.Errorf("get connected tokens: %w", err)
 		}
@@ -130,17 +130,17 @@ func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID
 		return notFound
 	}
 	c := found[at]
-	now := s.now()
+	now := s.Now()
 	var o record.Outbox
 	o.AddOr(table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenID), If: table.Equals(attrID, c.ID)}, record.Always(notFound))
 	o.Add(c.event(c.token, TokenDisconnected, now), c.token.audit(ctx, audit.DisconnectAuthToken, now))
-	return record.Commit(ctx, s.table, o)
+	return record.Commit(ctx, s.Table, o)
 }
 
 // disconnectAll takes a token from all agents. A connection that is made at this moment is
 // left over, and has no effect without its token.
 func (s *Service) disconnectAll(ctx context.Context, t Token) error {
-	if err := table.Erase(ctx, s.table, keys.AuthConnectionList(t.Workspace, t.Token), nil); err != nil {
+	if err := table.Erase(ctx, s.Table, keys.AuthConnectionList(t.Workspace, t.Token), nil); err != nil {
 		return fmt.Errorf("disconnect token: %w", err)
 	}
 	return nil

@@ -2,9 +2,10 @@ package authservice
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
+
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -48,8 +50,8 @@ type serverMetadata struct {
 // registers itself there as a client. Metadata that cannot be found, or that breaks a rule, is
 // a fault.Invalid.
 func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, error) {
-	if err := errors.Join(s.checkURL("mcp_server_url", in.MCPServerURL), checkRedirect(in.RedirectURI)); err != nil {
-		return Provider{}, firstOf(err)
+	if err := cmp.Or(s.checkURL("mcp_server_url", in.MCPServerURL), checkRedirect(in.RedirectURI)); err != nil {
+		return Provider{}, err
 	}
 	if _, err := s.Provider(ctx, in.Workspace, in.ProviderID); err == nil { // before a client is registered for nothing
 		return Provider{}, fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", in.ProviderID)
@@ -81,7 +83,7 @@ func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, err
 // checkRedirect allows only values that can be sent as redirect_uri (RFC 6749, section 3.1.2).
 func checkRedirect(raw string) error {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || len(raw) > maxURL {
+	if err != nil || u.Host == "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || len(raw) > outbound.MaxURL {
 		return fault.New(fault.Invalid, "The redirect URI must be an absolute URL without a fragment.")
 	}
 	return nil
@@ -196,14 +198,10 @@ func (s *Service) checkServer(server serverMetadata, issuer string) error {
 	case server.Registration == "":
 		return fault.New(fault.Invalid, "The authorization server has no dynamic client registration (RFC 7591). Create the provider with a client_id.")
 	}
-	err := errors.Join(
+	return cmp.Or(
 		s.checkURL("authorization_endpoint", server.AuthURL), s.checkURL("token_endpoint", server.TokenURL),
 		s.checkURL("registration_endpoint", server.Registration),
 	)
-	if err != nil {
-		return firstOf(err)
-	}
-	return nil
 }
 
 // getJSON reads a document, and reports whether there is one.

@@ -36,7 +36,7 @@
 //     written with a separate context, and the write is repeated until it is decided.
 //   - The service calls https URLs, at public addresses unless it is configured otherwise; the
 //     address is checked when the connection is made; it follows no redirect, and limits the
-//     time for and the size of each answer (address.go, outbound.go).
+//     time for and the size of each answer (outbound.go).
 //
 // Start reading at Service.Authenticate. The states are beside their transition tables in
 // token.go and request.go.

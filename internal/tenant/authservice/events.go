@@ -81,7 +81,7 @@ func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string
 	}
 	query := keys.AuthEvents(owner.Workspace, owner.User)
 	query.Reverse = true
-	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Event, bool, error) {
+	found, err := table.Collect(ctx, s.Table, query, window, func(item *table.Item) (Event, bool, error) {
 		r := record.Read(item, kindEvent)
 		return Event{
 			Owner: owner, ID: item.Key.SK, Type: EventType(item.Text(attrType)), TokenID: item.Text(attrToken), ProviderID: item.Text(attrProviderID),

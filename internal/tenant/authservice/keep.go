@@ -39,7 +39,7 @@ type kept struct {
 
 // keep stores a grant, with its event, and returns its token.
 func (s *Service) keep(ctx context.Context, p Provider, k kept) (Token, error) {
-	ref, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (TokenRef, record.Outbox, error) {
+	ref, err := record.DecideValue(ctx, s.Table, func(ctx context.Context) (TokenRef, record.Outbox, error) {
 		o, err := s.kept(ctx, p, &k)
 		return k.TokenRef, o, err
 	})
@@ -57,7 +57,7 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 	var old Token
 	if k.replaces {
 		if old, err = s.token(ctx, k.TokenRef); fault.Is(err, fault.NotFound) {
-			k.replaces, k.Token = false, id.New(s.now())
+			k.replaces, k.Token = false, id.New(s.Now())
 		} else if err != nil {
 			return o, err
 		}
@@ -66,12 +66,12 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 	if err != nil {
 		return o, err
 	}
-	now, settled := s.now(), record.Always(errTaken)
+	now, settled := s.Now(), record.Always(errTaken)
 	p.mustStay(&o)
 	if k.replaces {
 		o.Add(write)
 	} else {
-		counted, err := s.quotas.Take(ctx, s.table, now, quota.AuthTokens, k.Workspace, 1)
+		counted, err := s.Quotas.Take(ctx, s.Table, now, quota.AuthTokens, k.Workspace, 1)
 		if err != nil {
 			return o, err
 		}
@@ -95,7 +95,7 @@ var errTaken = errors.New("the request for the token is settled already")
 
 // write returns the write of a grant into a new token, or into the old token.
 func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (table.Write, error) {
-	now := s.now()
+	now := s.Now()
 	if k.replaces && k.grant.Refresh == "" && old.refreshable && (k.grant.label == "" || k.grant.label == old.Label) {
 		// Some providers give a refresh token with the first consent only; that refresh token
 		// stays valid.
@@ -147,7 +147,7 @@ func (r TokenRef) becomesDefault(provider, agent string, now time.Time) table.Wr
 }
 
 func (s *Service) seal(ctx context.Context, ref TokenRef, plain credentials) ([]byte, error) {
-	sealed, err := s.sealer.Seal(ctx, ref.bound(), record.Encode(plain))
+	sealed, err := s.Sealer.Seal(ctx, ref.bound(), record.Encode(plain))
 	if err != nil {
 		return nil, fmt.Errorf("seal token: %w", err)
 	}
@@ -156,7 +156,7 @@ func (s *Service) seal(ctx context.Context, ref TokenRef, plain credentials) ([]
 
 func (s *Service) open(ctx context.Context, t Token) (credentials, error) {
 	var held credentials
-	plain, err := s.sealer.Open(ctx, t.bound(), t.sealed)
+	plain, err := s.Sealer.Open(ctx, t.bound(), t.sealed)
 	if err != nil {
 		return held, fmt.Errorf("open token %s: %w", t.Token, err)
 	}

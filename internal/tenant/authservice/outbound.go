@@ -25,15 +25,15 @@ const (
 	maxWords = 300
 )
 
-// newClient returns the client that all calls to providers go through.
-func newClient(private outbound.Networks, timeout time.Duration) *http.Client {
-	return outbound.NewClient(outbound.Limits{Private: private, Timeout: timeout, MaxAnswer: maxAnswer})
+// checkURL returns a fault.Invalid unless the service may call the URL.
+func (s *Service) checkURL(field, raw string) error {
+	return outbound.CheckURL(field, raw, s.Private)
 }
 
 // calls returns a context for the calls of one request to providers: all its calls together
 // may take as long as one call may take.
 func (s *Service) calls(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.timeout)
+	return context.WithTimeout(ctx, s.Timeout)
 }
 
 // failure says why a provider gave no token, in a text that contains no secret that the

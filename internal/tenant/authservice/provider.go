@@ -2,12 +2,13 @@ package authservice
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"regexp"
 	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -113,6 +114,18 @@ func (p Provider) bound() secret.Bound { return secret.Bound{Workspace: p.Worksp
 
 func (p Provider) key() table.Key { return keys.AuthProvider(p.Workspace, p.ProviderID) }
 
+// Sealed returns, for each kind of item of this package, what its sealed texts are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kindProvider: func(item *table.Item) (secret.Bound, error) { return boundOf(item, item.Text(attrResource)) },
+	kindToken:    func(item *table.Item) (secret.Bound, error) { return boundOf(item, keys.AuthTokenID(item.Key)) },
+	kindRequest:  func(item *table.Item) (secret.Bound, error) { return boundOf(item, keys.AuthRequestID(item.Key)) },
+}
+
+func boundOf(item *table.Item, resource string) (secret.Bound, error) {
+	workspace, err := keys.WorkspaceOf(item.Key)
+	return secret.Bound{Workspace: workspace, Resource: resource}, err
+}
+
 // body is the part of a provider that is not stored in attributes.
 type providerBody struct {
 	ProviderSpec
@@ -157,8 +170,8 @@ func (s *Service) check(p ProviderSpec, hasSecret bool) error {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName:
 		return fault.New(fault.Invalid, "name must have 1 to %d bytes.", maxName)
-	case p.ClientID == "" || len(p.ClientID) > maxURL:
-		return fault.New(fault.Invalid, "client_id must have 1 to %d bytes.", maxURL)
+	case p.ClientID == "" || len(p.ClientID) > outbound.MaxURL:
+		return fault.New(fault.Invalid, "client_id must have 1 to %d bytes.", outbound.MaxURL)
 	case p.CodeChallengeMethod != S256:
 		return fault.New(fault.Invalid, "code_challenge_method must be %s.", S256)
 	case !slices.Contains([]ProviderType{"", Microsoft, Salesforce, Slack}, p.Type):
@@ -167,13 +180,11 @@ func (s *Service) check(p ProviderSpec, hasSecret bool) error {
 	if err := p.checkClient(hasSecret); err != nil {
 		return err
 	}
-	if err := errors.Join(s.checkURL("auth_url", p.AuthURL), s.checkURL("token_url", p.TokenURL)); err != nil {
-		return firstOf(err)
-	}
-	if p.RevocationURL != "" {
+	err := cmp.Or(s.checkURL("auth_url", p.AuthURL), s.checkURL("token_url", p.TokenURL))
+	if err == nil && p.RevocationURL != "" {
 		return s.checkURL("revocation_url", p.RevocationURL)
 	}
-	return nil
+	return err
 }
 
 // checkClient checks that the client has the credentials that its authentication method needs.
@@ -189,10 +200,4 @@ func (p ProviderSpec) checkClient(hasSecret bool) error {
 		return fault.New(fault.Invalid, "A client without a client_secret must use PKCE (uses_pkce).") // RFC 9700, section 2.1.1
 	}
 	return nil
-}
-
-// firstOf returns the first of joined errors: a fault has one message.
-func firstOf(err error) error {
-	f, _ := errors.AsType[*fault.Error](err)
-	return f
 }

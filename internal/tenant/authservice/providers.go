@@ -33,7 +33,7 @@ func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes
 	if err := s.check(request.ProviderSpec, hasSecret); err != nil {
 		return Provider{}, err
 	}
-	now := s.now()
+	now := s.Now()
 	p := Provider{
 		Workspace: request.Workspace, ID: id.New(now), ProviderID: request.ProviderID, ProviderSpec: request.ProviderSpec,
 		Created: now, Updated: now, version: 1,
@@ -54,7 +54,7 @@ func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes
 	if err := record.AddNotes(ctx, &o, p, notes...); err != nil {
 		return Provider{}, err
 	}
-	return p, record.Commit(ctx, s.table, o)
+	return p, record.Commit(ctx, s.Table, o)
 }
 
 // sealSecret replaces the client secret; "" removes it.
@@ -69,7 +69,7 @@ func (s *Service) sealSecret(ctx context.Context, p *Provider, clientSecret *str
 	if !p.HasSecret {
 		return nil
 	}
-	sealed, err := s.sealer.Seal(ctx, p.bound(), []byte(*clientSecret))
+	sealed, err := s.Sealer.Seal(ctx, p.bound(), []byte(*clientSecret))
 	if err != nil {
 		return fmt.Errorf("seal client secret: %w", err)
 	}
@@ -82,7 +82,7 @@ func (s *Service) openSecret(ctx context.Context, p Provider) (string, error) {
 	if len(p.secret) == 0 {
 		return "", nil
 	}
-	plain, err := s.sealer.Open(ctx, p.bound(), p.secret)
+	plain, err := s.Sealer.Open(ctx, p.bound(), p.secret)
 	if err != nil {
 		return "", fmt.Errorf("open secret of auth provider %s: %w", p.ID, err)
 	}
@@ -103,7 +103,7 @@ func (s *Service) provider(ctx context.Context, workspace, providerID string) (P
 	if !providerIDs.MatchString(providerID) {
 		return Provider{}, providerNotFound(providerID)
 	}
-	item, err := record.Get(ctx, s.table, "auth provider", keys.AuthProvider(workspace, providerID), providerNotFound(providerID))
+	item, err := record.Get(ctx, s.Table, "auth provider", keys.AuthProvider(workspace, providerID), providerNotFound(providerID))
 	if err != nil {
 		return Provider{}, err
 	}
@@ -116,7 +116,7 @@ func providerNotFound(providerID string) error {
 
 // ListProviders returns a workspace's providers by name.
 func (s *Service) ListProviders(ctx context.Context, workspace string) ([]Provider, error) {
-	found, err := record.All(ctx, s.table, "auth providers", keys.AuthProviders(workspace), func(item *table.Item) (Provider, error) {
+	found, err := record.All(ctx, s.Table, "auth providers", keys.AuthProviders(workspace), func(item *table.Item) (Provider, error) {
 		return decodeProvider(workspace, item)
 	})
 	return slices.DeleteFunc(found, func(p Provider) bool { return p.leaving }), err
@@ -174,7 +174,7 @@ func (p *Provider) move(clientSecret *string) error {
 // the change. If that does not finish, the same request continues it. A patch with the values that
 // are there changes nothing.
 func (s *Service) PatchProvider(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
-	p, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (Provider, record.Outbox, error) {
+	p, err := record.DecideValue(ctx, s.Table, func(ctx context.Context) (Provider, record.Outbox, error) {
 		before, err := s.Provider(ctx, workspace, providerID)
 		if err != nil {
 			return Provider{}, record.Outbox{}, err
@@ -183,7 +183,7 @@ func (s *Service) PatchProvider(ctx context.Context, workspace, providerID strin
 		if err != nil || p.hasValuesOf(before) {
 			return p, record.Outbox{}, err
 		}
-		now := s.now()
+		now := s.Now()
 		change := record.Change(p.key(), now, table.Attrs{attrEndpoints: p.endpoints},
 			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version), table.Equals(attrIsLeaving, false)))
 		change.Body = record.Encode(providerBody{p.ProviderSpec, p.secret})
@@ -230,7 +230,7 @@ func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID stri
 	if err := s.eraseTokens(ctx, p, func(Token) bool { return true }); err != nil {
 		return err
 	}
-	_, err = record.Try(ctx, s.table, table.Delete{Key: p.key(), If: table.Equals(attrResource, p.ID)})
+	_, err = record.Try(ctx, s.Table, table.Delete{Key: p.key(), If: table.Equals(attrResource, p.ID)})
 	return err
 }
 
@@ -254,7 +254,7 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 // leave marks a provider that has one of the versions, so that it cannot be used from then on.
 // A provider that is marked already is returned at any version.
 func (s *Service) leave(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
 		p, err = s.provider(ctx, workspace, providerID)
 		if err != nil || p.leaving {
 			return p, o, err
@@ -262,7 +262,7 @@ func (s *Service) leave(ctx context.Context, workspace, providerID string, expec
 		if err := p.expected(expect); err != nil {
 			return p, o, err
 		}
-		now := s.now()
+		now := s.Now()
 		o.Add(record.Change(p.key(), now, table.Attrs{attrIsLeaving: true},
 			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version))), p.audit(ctx, audit.DeleteAuthProvider, now))
 		return p, o, nil

@@ -22,11 +22,11 @@ var errExpired = errors.New("the token has expired")
 // leaseTime is longer than a refresh can take, because each refresh is bounded. The lease
 // decides when another process tries. The generation decides which process may write, so
 // clocks that differ can cost a request but never a token.
-func (s *Service) leaseTime() time.Duration { return s.timeout + 2*storeTime }
+func (s *Service) leaseTime() time.Duration { return s.Timeout + 2*storeTime }
 
 // patience is how long a caller waits for another caller's refresh while the token is still valid.
 // Some providers void the old token with a refresh, so the caller does wait.
-func (s *Service) patience() time.Duration { return s.timeout / 4 }
+func (s *Service) patience() time.Duration { return s.Timeout / 4 }
 
 // use returns a token with its value, refreshed if it is near its end. Of all callers that
 // need it at a time, in any process, one caller asks the provider, and the others wait for the
@@ -39,7 +39,7 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 		if err != nil {
 			return Token{}, credentials{}, err
 		}
-		now := s.now()
+		now := s.Now()
 		switch t.next(now, refreshed, waited) {
 		case isOver:
 			return Token{}, credentials{}, errExpired
@@ -50,7 +50,7 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 			return Token{}, credentials{}, fault.New(fault.Unavailable, "Auth provider ID %s does not refresh the token at present. Try again later.", t.ProviderID)
 		case await:
 			if watcher == nil {
-				watcher = s.table.Watch(ref.Key())
+				watcher = s.Table.Watch(ref.Key())
 				defer watcher.Stop()
 				continue // read again, so that no change is missed
 			}
@@ -122,9 +122,9 @@ func wait(ctx context.Context, watcher table.Watcher, most time.Duration) error 
 // lead takes the token's lease and refreshes it. It reports whether it got a new grant; if
 // not, the stored token decides what to do next.
 func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
-	now := s.now()
+	now := s.Now()
 	t.lease = id.New(now)
-	leased, err := record.Try(ctx, s.table, record.Change(t.Key(), now, table.Attrs{
+	leased, err := record.Try(ctx, s.Table, record.Change(t.Key(), now, table.Attrs{
 		attrStatus: string(Refreshing), attrLease: t.lease, attrLeaseUntil: clock.FormatOptional(now.Add(s.leaseTime())),
 	}, table.All(table.Equals(record.Version, t.version), tokenBefore(Refreshing))))
 	if err != nil || !leased {
@@ -132,7 +132,7 @@ func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
 	}
 	// From here on the old refresh token may be used up with the first byte that is sent: the
 	// answer must be stored whether or not a caller still waits for it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout+storeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout+storeTime)
 	defer cancel()
 	return s.refresh(ctx, t)
 }
@@ -144,11 +144,11 @@ func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 	}
 	g, err := s.renew(ctx, c, held.Refresh)
 	if f, refused := errors.AsType[*failure](err); refused {
-		s.log.WarnContext(ctx, "token was not refreshed", "token_id", t.Token, "provider_id", t.ProviderID, "code", f.code)
+		s.Log.WarnContext(ctx, "token was not refreshed", "token_id", t.Token, "provider_id", t.ProviderID, "code", f.code)
 		if f.code == "invalid_grant" {
 			return false, s.expire(ctx, t, f.code)
 		}
-		return false, s.release(ctx, t, s.now().Add(retryTime))
+		return false, s.release(ctx, t, s.Now().Add(retryTime))
 	}
 	if err != nil {
 		return false, errors.Join(err, s.release(ctx, t, time.Time{}))
@@ -162,12 +162,12 @@ func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 	if errors.Is(err, errTaken) {
 		// The token was deleted meanwhile: the new grant is revoked if possible.
 		if f := s.revoke(ctx, p, g.credentials); f != nil {
-			s.log.WarnContext(ctx, "token of a deleted connection was not revoked", "token_id", t.Token, "error", f)
+			s.Log.WarnContext(ctx, "token of a deleted connection was not revoked", "token_id", t.Token, "error", f)
 		}
 		return false, nil
 	}
 	if err != nil {
-		s.log.ErrorContext(ctx, "refreshed token was not stored", "token_id", t.Token, "error", err)
+		s.Log.ErrorContext(ctx, "refreshed token was not stored", "token_id", t.Token, "error", err)
 	}
 	return stored, err
 }
@@ -194,7 +194,7 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	now := s.now()
+	now := s.Now()
 	attrs := g.attrs(now)
 	attrs[attrGeneration], attrs[attrGrantedBy] = t.generation+1, t.lease
 	change := record.Change(t.Key(), now, attrs, table.All(table.Equals(attrGeneration, t.generation), tokenBefore(Valid)))
@@ -210,7 +210,7 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 		return nil
 	})
 	o.AddOr(t.event(TokenRefreshed, "", now), record.Always(errors.New("store refreshed token: its event has an id that exists")))
-	if err := record.Commit(ctx, s.table, o); errors.Is(err, record.ErrLost) {
+	if err := record.Commit(ctx, s.Table, o); errors.Is(err, record.ErrLost) {
 		return stored, nil
 	} else if err != nil {
 		return false, err
@@ -220,7 +220,7 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 
 // release gives the lease back; the provider is not asked again before retryAt.
 func (s *Service) release(ctx context.Context, t Token, retryAt time.Time) error {
-	return s.end(ctx, record.Change(t.Key(), s.now(), table.Attrs{
+	return s.end(ctx, record.Change(t.Key(), s.Now(), table.Attrs{
 		attrStatus: string(Valid), attrLease: "", attrLeaseUntil: "", attrRetryAt: clock.FormatOptional(retryAt),
 	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Valid))))
 }
@@ -228,7 +228,7 @@ func (s *Service) release(ctx context.Context, t Token, retryAt time.Time) error
 // expire notes that the token can no longer be used, unless it has got a new grant meanwhile,
 // or another caller refreshes it.
 func (s *Service) expire(ctx context.Context, t Token, detail string) error {
-	now := s.now()
+	now := s.Now()
 	return s.end(ctx, record.Change(t.Key(), now, table.Attrs{
 		attrStatus: string(Expired), attrLease: "", attrLeaseUntil: "",
 	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Expired))), t.event(TokenRefused, detail, now))
@@ -237,6 +237,6 @@ func (s *Service) expire(ctx context.Context, t Token, detail string) error {
 // end ends a lease. If this caller no longer holds the lease, the stored token decides what to
 // do next.
 func (s *Service) end(ctx context.Context, writes ...table.Write) error {
-	_, err := record.Try(ctx, s.table, writes...)
+	_, err := record.Try(ctx, s.Table, writes...)
 	return err
 }

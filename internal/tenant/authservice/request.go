@@ -97,9 +97,9 @@ func (r request) over(now time.Time) bool {
 
 // begin stores a request and returns it with its state and the verifier of its code challenge.
 func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body requestBody, verifier string) (request, string, error) {
-	now := s.now()
+	now := s.Now()
 	if body.Replaces == "" { // a user should not consent to a token for which there is no room
-		if _, err := s.quotas.Take(ctx, s.table, now, quota.AuthTokens, owner.Workspace, 1); err != nil {
+		if _, err := s.Quotas.Take(ctx, s.Table, now, quota.AuthTokens, owner.Workspace, 1); err != nil {
 			return request{}, "", err
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 	state := oauthstate.New(owner.Workspace, r.ID)
 	r.ProviderID, r.Provider, r.Endpoints, r.state = p.ProviderID, p.ID, p.endpoints, state.Hash()
 	var err error
-	if r.Verifier, err = s.sealer.Seal(ctx, r.bound(), []byte(verifier)); err != nil {
+	if r.Verifier, err = s.Sealer.Seal(ctx, r.bound(), []byte(verifier)); err != nil {
 		return request{}, "", fmt.Errorf("seal verifier: %w", err)
 	}
 	var o record.Outbox
@@ -123,7 +123,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 		},
 		If: table.Absent(),
 	})
-	return r, state.String(), record.Commit(ctx, s.table, o)
+	return r, state.String(), record.Commit(ctx, s.Table, o)
 }
 
 // request returns a request; an unknown request is table.ErrNotFound.
@@ -131,7 +131,7 @@ func (s *Service) request(ctx context.Context, workspace, requestID string) (req
 	if !id.Valid(requestID) {
 		return request{}, table.ErrNotFound
 	}
-	item, err := s.table.Get(ctx, keys.AuthRequest(workspace, requestID))
+	item, err := s.Table.Get(ctx, keys.AuthRequest(workspace, requestID))
 	if err != nil {
 		return request{}, fmt.Errorf("get auth request: %w", err)
 	}

@@ -35,21 +35,14 @@ type Config struct {
 // Service reads and writes providers, tokens and everything that belongs to them, and calls
 // the providers.
 type Service struct {
-	table   table.Table
-	sealer  secret.Sealer
-	now     clock.Clock
-	log     *slog.Logger
-	private outbound.Networks
-	quotas  quota.Limits
-	timeout time.Duration
-	client  *http.Client
+	Config
+
+	// client makes all calls to providers.
+	client *http.Client
 }
 
 // New returns a service. It starts nothing.
 func New(c Config) *Service {
-	timeout := cmp.Or(c.Timeout, defaultTimeout)
-	return &Service{
-		table: c.Table, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
-		private: c.Private, quotas: c.Quotas, timeout: timeout, client: newClient(c.Private, timeout),
-	}
+	c.Log, c.Timeout = cmp.Or(c.Log, slog.Default()), cmp.Or(c.Timeout, defaultTimeout)
+	return &Service{c, outbound.NewClient(outbound.Limits{Private: c.Private, Timeout: c.Timeout, MaxAnswer: maxAnswer})}
 }

@@ -2,6 +2,7 @@ package authservice
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,7 @@ func (s *Service) TokenExists(ctx context.Context, owner Owner, filter TokenFilt
 
 // anyUsable reports whether one of the tokens can be used.
 func (s *Service) anyUsable(tokens []Token) bool {
-	now := s.now()
+	now := s.Now()
 	return slices.ContainsFunc(tokens, func(t Token) bool { return t.Status != Expired && (t.refreshable || t.alive(now)) })
 }
 
@@ -101,7 +102,7 @@ func (s *Service) revokeAndErase(ctx, calls context.Context, ref TokenRef) error
 			if f.temporary {
 				return fault.New(fault.Unavailable, "Auth provider ID %s cannot revoke the token at present. %s", p.ProviderID, f.words)
 			}
-			s.log.WarnContext(ctx, "token was not revoked", "token_id", t.Token, "provider_id", p.ProviderID, "code", f.code)
+			s.Log.WarnContext(ctx, "token was not revoked", "token_id", t.Token, "provider_id", p.ProviderID, "code", f.code)
 		} else if err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 	var group errgroup.Group
 	group.SetLimit(revocations)
 	for _, t := range tokens {
-		group.Go(guard.ErrFunc(s.log, "delete token", func() error {
+		group.Go(guard.ErrFunc(s.Log, "delete token", func() error {
 			err := s.deleteToken(ctx, calls, t.TokenRef)
 			if fault.Is(err, fault.NotFound) {
 				return nil // by another caller
@@ -157,8 +158,8 @@ func (s *Service) erase(ctx context.Context, t Token, expected table.Cond) error
 	if err := s.disconnectAll(ctx, t); err != nil {
 		return err
 	}
-	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		now := s.now()
+	return record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
+		now := s.Now()
 		o.AddOr(table.Delete{Key: t.Key(), If: expected}, func(item *table.Item) error {
 			if item == nil {
 				return tokenNotFound(t.Token)
@@ -167,7 +168,7 @@ func (s *Service) erase(ctx context.Context, t Token, expected table.Cond) error
 		})
 		o.Add(t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now))
 		if t.counted {
-			counted, err := s.quotas.Take(ctx, s.table, now, quota.AuthTokens, t.Workspace, -1)
+			counted, err := s.Quotas.Take(ctx, s.Table, now, quota.AuthTokens, t.Workspace, -1)
 			if err != nil {
 				return o, err
 			}
@@ -195,15 +196,17 @@ func (p TokenPatch) changes(t Token, set table.Attrs) bool {
 
 const maxMetadata = 4 << 10
 
-func checkMetadata(metadata json.RawMessage) error {
+// compact returns metadata in the form in which it is stored; nil stays nil.
+func compact(metadata json.RawMessage) (json.RawMessage, error) {
 	if metadata == nil {
-		return nil
+		return nil, nil
 	}
 	var object map[string]json.RawMessage
-	if len(metadata) > maxMetadata || json.Unmarshal(metadata, &object) != nil || object == nil {
-		return fault.New(fault.Invalid, "metadata must be an object of at most %d bytes.", maxMetadata)
+	var text bytes.Buffer
+	if len(metadata) > maxMetadata || json.Unmarshal(metadata, &object) != nil || object == nil || json.Compact(&text, metadata) != nil {
+		return nil, fault.New(fault.Invalid, "metadata must be an object of at most %d bytes.", maxMetadata)
 	}
-	return nil
+	return text.Bytes(), nil
 }
 
 func checkLabel(label string) error {
@@ -223,18 +226,18 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 		}
 	}
 	if patch.Metadata != nil {
-		var compact bytes.Buffer
-		if err := errors.Join(checkMetadata(patch.Metadata), json.Compact(&compact, patch.Metadata)); err != nil {
-			return Token{}, firstOf(err)
+		metadata, err := compact(patch.Metadata)
+		if err != nil {
+			return Token{}, err
 		}
-		set[attrMetadata] = compact.String()
+		set[attrMetadata] = string(metadata)
 	}
 	t, err := s.Token(ctx, ref)
 	if err != nil || !patch.changes(t, set) {
 		return t, err
 	}
-	err = record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		now := s.now()
+	err = record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
+		now := s.Now()
 		o.AddOr(record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), record.Always(tokenNotFound(ref.Token)))
 		o.Add(t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now))
 		switch {
@@ -256,7 +259,7 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 // The write has a condition, because another token may be the default by the time of the write.
 func (s *Service) leaveDefault(ctx context.Context, o *record.Outbox, t Token) error {
 	note := keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent)
-	item, err := record.Get(ctx, s.table, "default token", note, nil)
+	item, err := record.Get(ctx, s.Table, "default token", note, nil)
 	if err != nil || item == nil {
 		return err
 	}
@@ -273,7 +276,7 @@ func (s *Service) Token(ctx context.Context, ref TokenRef) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	note, err := s.table.Get(ctx, keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent))
+	note, err := s.Table.Get(ctx, keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent))
 	if errors.Is(err, table.ErrNotFound) {
 		return t, nil
 	}
@@ -301,9 +304,9 @@ type ImportedToken struct {
 // ImportToken stores a token that was obtained elsewhere. Afterwards, only a caller that
 // authenticates gets its value.
 func (s *Service) ImportToken(ctx context.Context, in ImportedToken, notes ...record.Note[TokenRef]) (Token, error) {
-	err := errors.Join(checkIdentity(in.User, ""), checkIdentity(in.User, in.Agent), checkScopes(in.Scopes), checkLabel(in.Label), checkMetadata(in.Metadata))
-	if err != nil {
-		return Token{}, firstOf(err)
+	metadata, err := compact(in.Metadata)
+	if err := cmp.Or(checkIdentity(in.User, ""), checkIdentity(in.User, in.Agent), checkScopes(in.Scopes), checkLabel(in.Label), err); err != nil {
+		return Token{}, err
 	}
 	if !usable(in.AccessToken) || in.RefreshToken != "" && !usable(in.RefreshToken) {
 		return Token{}, fault.New(fault.Invalid, "access_token and refresh_token must be visible ASCII characters.")
@@ -312,25 +315,15 @@ func (s *Service) ImportToken(ctx context.Context, in ImportedToken, notes ...re
 	if err != nil {
 		return Token{}, err
 	}
-	now := s.now()
+	now := s.Now()
 	g := grant{credentials: credentials{in.AccessToken, in.RefreshToken}, label: in.Label}
 	if !in.Expires.IsZero() {
 		g.lifetime = max(in.Expires.Sub(now), time.Microsecond)
 	}
-	if len(in.Metadata) > 0 {
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, in.Metadata); err != nil {
-			return Token{}, fault.New(fault.Invalid, "metadata must be an object.")
-		}
-		in.Metadata = compact.Bytes()
-	}
-	scopes := in.Scopes
-	if scopes == nil {
-		scopes = []string{}
-	}
+	scopes := append([]string{}, in.Scopes...)
 	imported := Token{TokenRef: in.Token(id.New(now)), ProviderID: p.ProviderID}
 	return s.keep(ctx, p, kept{
-		TokenRef: imported.TokenRef, agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: in.Metadata, event: TokenImported,
+		TokenRef: imported.TokenRef, agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: metadata, event: TokenImported,
 		done: func(string) table.Write { return imported.audit(ctx, audit.ImportAuthToken, now) }, notes: notes,
 	})
 }

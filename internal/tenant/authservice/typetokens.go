@@ -46,7 +46,7 @@ func (s *Service) typeTokens(ctx context.Context, workspace string, kind Provide
 
 // tokensOf returns the tokens that all users have of a provider.
 func (s *Service) tokensOf(ctx context.Context, p Provider) ([]Token, error) {
-	return record.All(ctx, s.table, "tokens of auth provider", keys.AuthTokenList(p.Workspace, p.ID), func(item *table.Item) (Token, error) {
+	return record.All(ctx, s.Table, "tokens of auth provider", keys.AuthTokenList(p.Workspace, p.ID), func(item *table.Item) (Token, error) {
 		return decodeToken(p.Workspace, item)
 	})
 }

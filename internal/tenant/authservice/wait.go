@@ -19,23 +19,23 @@ func (s *Service) Wait(ctx context.Context, workspace, authID string, timeout ti
 	if errors.Is(err, table.ErrNotFound) {
 		return Answer{Status: NotFound}, nil
 	}
-	if err != nil || r.status == requestCompleted || r.over(s.now()) {
+	if err != nil || r.status == requestCompleted || r.over(s.Now()) {
 		return s.outcome(ctx, r, err)
 	}
 	if timeout <= 0 {
 		return Answer{Status: Pending, AuthID: r.ID, User: r.User}, nil
 	}
-	watcher := s.table.Watch(r.key())
+	watcher := s.Table.Watch(r.key())
 	defer watcher.Stop()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
 		// Read after the watch began, so that no change is missed.
 		r, err := s.request(ctx, workspace, authID)
-		if err != nil || r.status == requestCompleted || r.over(s.now()) {
+		if err != nil || r.status == requestCompleted || r.over(s.Now()) {
 			return s.outcome(ctx, r, err)
 		}
-		end := time.NewTimer(r.expires.Sub(s.now()))
+		end := time.NewTimer(r.expires.Sub(s.Now()))
 		select {
 		case <-watcher.C():
 		case <-end.C:
