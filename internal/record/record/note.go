@@ -28,3 +28,12 @@ func AddNotes[T any](ctx context.Context, o *Outbox, made T, notes ...Note[T]) e
 
 // errRepeated says that another attempt at the same request has taken the place of this one.
 var errRepeated = fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat the request to see the outcome.")
+
+// CommitNew commits the outbox that makes a new T, with its notes, and returns the T.
+func CommitNew[T any](ctx context.Context, t table.Table, o Outbox, made T, notes ...Note[T]) (T, error) {
+	err := AddNotes(ctx, &o, made, notes...)
+	if err == nil {
+		err = Commit(ctx, t, o)
+	}
+	return made, err
+}

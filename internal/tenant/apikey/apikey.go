@@ -13,6 +13,7 @@ package apikey
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base32"
 	"encoding/hex"
 	"fmt"
@@ -93,6 +94,9 @@ const (
 )
 
 const (
+	// size is how many random bytes a key has: 200 bits, which cannot be guessed, so a fast MAC is
+	// enough.
+	size = 25
 	// shown is how much of a key is shown: the mark and 20 of its 200 bits.
 	shown = len(Prefix) + 4
 	// remembered is how long an expired key is distinguished from an unknown key, and listed.
@@ -130,7 +134,9 @@ func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string
 	if err := n.check(now); err != nil {
 		return Key{}, "", err
 	}
-	key := Prefix + strings.ToLower(base32.StdEncoding.EncodeToString(random()))
+	random := make([]byte, size)
+	rand.Read(random) // never returns an error: the program ends when the system has no randomness
+	key := Prefix + strings.ToLower(base32.StdEncoding.EncodeToString(random))
 	k := Key{
 		ID: id.New(now), Workspace: n.Workspace, Name: n.Name, Role: n.Role, Prefix: key[:shown], Created: now, Expires: clock.Cut(n.Expires),
 	}
@@ -146,15 +152,16 @@ func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string
 	o.Add(
 		table.Put{Item: k.lookup(mac, by), If: table.Absent()},
 		table.Put{Item: k.record(mac), If: table.Absent()},
-		audit.New(ctx, audit.CreateKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(k.Workspace, now),
+		k.audit(ctx, audit.CreateKey, now),
 	)
-	if err := record.AddNotes(ctx, &o, k, notes...); err != nil {
-		return Key{}, "", err
-	}
-	if err := record.Commit(ctx, s.table, o); err != nil {
+	if _, err := record.CommitNew(ctx, s.table, o, k, notes...); err != nil {
 		return Key{}, "", err
 	}
 	return k, key, nil
+}
+
+func (k Key) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(k.Workspace, now)
 }
 
 func (n NewKey) check(now time.Time) error {
@@ -234,7 +241,7 @@ func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ..
 		o.Add(
 			table.Delete{Key: at, If: table.Equals(attrMAC, mac)},
 			table.Delete{Key: keys.APIKey(mac)},
-			audit.New(ctx, audit.RevokeKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(workspaceID, s.now()),
+			k.audit(ctx, audit.RevokeKey, s.now()),
 		)
 		if k.Role != workspace.Admin {
 			return o, nil

@@ -1,8 +1,8 @@
 package apikey
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,31 +16,32 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// size is how many random bytes a key has: 200 bits, which cannot be guessed, so a fast MAC is
-// enough.
-const size = 25
-
-func random() []byte {
-	bytes := make([]byte, size)
-	rand.Read(bytes) // never returns an error: the program ends when the system has no randomness
-	return bytes
-}
-
 // Authenticate returns the principal of a key. A key that is unknown, revoked or expired is a
 // fault.Unauthorized. The use of the key is noted later.
 func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error) {
 	if !strings.HasPrefix(key, Prefix) {
 		return Principal{}, unauthorized()
 	}
-	found, err := s.read(ctx, key)
+	item, place, err := s.find(ctx, key)
 	if err != nil {
 		return Principal{}, err
 	}
-	if !found.expires.IsZero() && !s.now().Before(found.expires) {
-		return Principal{}, fault.New(fault.Unauthorized, "The API key has expired.")
+	r := record.Reader{Item: item}
+	expires := r.Time(attrExpires)
+	if err := cmp.Or(r.Err(), s.live(expires)); err != nil {
+		return Principal{}, err
 	}
-	s.used(ctx, found.use)
-	return found.Principal, nil
+	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
+	s.used(ctx, use{p, place})
+	return p, nil
+}
+
+// live refuses a key that has expired.
+func (s *Store) live(expires time.Time) error {
+	if !expires.IsZero() && !s.now().Before(expires) {
+		return fault.New(fault.Unauthorized, "The API key has expired.")
+	}
+	return nil
 }
 
 // Principal returns what a key may do now, for a session that acts as the key does. A key that
@@ -51,31 +52,10 @@ func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (Princ
 		return Principal{}, err
 	}
 	k, err := decode(item, workspaceID)
-	if err != nil {
+	if err := cmp.Or(err, s.live(k.Expires)); err != nil {
 		return Principal{}, err
 	}
-	if !k.Expires.IsZero() && !s.now().Before(k.Expires) {
-		return Principal{}, fault.New(fault.Unauthorized, "The API key has expired.")
-	}
 	return Principal{Workspace: workspaceID, Key: k.ID, Role: k.Role}, nil
-}
-
-// stored is the stored form of a key.
-type stored struct {
-	use
-
-	expires time.Time
-}
-
-// read reads a key.
-func (s *Store) read(ctx context.Context, key string) (stored, error) {
-	item, place, err := s.find(ctx, key)
-	if err != nil {
-		return stored{}, err
-	}
-	r := record.Reader{Item: item}
-	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
-	return stored{use: use{p, place}, expires: r.Time(attrExpires)}, r.Err()
 }
 
 // refresher is a secret.Hasher that can learn of another secret key.

@@ -41,13 +41,7 @@ func (s *Store) Create(ctx context.Context, workspaceID string, r Rule, notes ..
 		}},
 		audit.New(ctx, audit.CreateTrustRule, r.ID, r.String()).Write(workspaceID, now),
 	)
-	if err := record.AddNotes(ctx, &o, r, notes...); err != nil {
-		return Rule{}, err
-	}
-	if err := record.Commit(ctx, s.table, o); err != nil {
-		return Rule{}, err
-	}
-	return r, nil
+	return record.CommitNew(ctx, s.table, o, r, notes...)
 }
 
 // List returns all rules of a workspace, the oldest first.
@@ -70,10 +64,7 @@ func (s *Store) Delete(ctx context.Context, workspaceID, ruleID string) error {
 	var o record.Outbox
 	o.AddOr(table.Delete{Key: keys.TrustRule(workspaceID, strings.ToLower(ruleID)), If: table.Present()}, record.Always(unknown))
 	o.Add(audit.New(ctx, audit.DeleteTrustRule, ruleID, "").Write(workspaceID, s.now()))
-	if err := record.Commit(ctx, s.table, o); err != nil {
-		return err
-	}
-	return nil
+	return record.Commit(ctx, s.table, o)
 }
 
 // Admit returns the workspace's rule that admits a token with these claims. The caller has checked

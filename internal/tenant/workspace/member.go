@@ -98,13 +98,7 @@ func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string,
 		Key: keys.Member(workspaceID, m.ID), Attrs: record.Attrs(kindMember, now, nil), Body: record.Encode(m),
 	}}, record.Always(fault.New(fault.Conflict, "%s is a member of the workspace already.", m.User)))
 	o.Add(m.audit(ctx, audit.AddMember).Write(workspaceID, now))
-	if err := record.AddNotes(ctx, &o, m, notes...); err != nil {
-		return Member{}, err
-	}
-	if err := record.Commit(ctx, s.table, o); err != nil {
-		return Member{}, err
-	}
-	return m, nil
+	return record.CommitNew(ctx, s.table, o, m, notes...)
 }
 
 // audit is the entry of a change of the member.
