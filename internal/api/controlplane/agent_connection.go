@@ -37,7 +37,7 @@ func (s server) DeleteAgentConnection(ctx context.Context, request DeleteAgentCo
 // showConnection converts a connection to the shape of the interface.
 func showConnection(c authservice.Connection) AgentConnection {
 	return AgentConnection{
-		ID: c.ID, AgentID: c.Agent, OauthTokenID: c.TokenID, ProviderID: c.ProviderID, ProviderAccountLabel: optional.Of(c.Label), Scopes: c.Scopes,
-		ExpiresAt: clock.Nullable(c.Expires), CreatedBy: c.CreatedBy, CreatedAt: clock.Format(c.Created),
+		ID: c.ID, AgentID: c.Agent, OauthTokenID: c.TokenRef.Token, ProviderID: c.ProviderID, ProviderAccountLabel: optional.Of(c.Label), Scopes: c.Scopes,
+		ExpiresAt: clock.Nullable(c.Expires), CreatedBy: c.User, CreatedAt: clock.Format(c.Created),
 	}
 }

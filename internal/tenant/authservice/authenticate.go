@@ -216,7 +216,7 @@ func (s *Service) connected(ctx context.Context, p Provider, r AuthRequest) (*To
 		return nil, err
 	}
 	for _, c := range slices.Backward(connections) {
-		t := c.token
+		t := c.Token
 		mine := r.User == "" || r.User == t.User
 		named := r.TokenID == "" || r.TokenID == t.Token
 		if p.holds(t) && mine && named && (r.TokenID != "" || t.Status != Expired && t.covers(r.Scopes)) {

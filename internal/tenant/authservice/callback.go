@@ -47,7 +47,8 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 		}
 		return r.outcome(f), nil
 	}
-	if err := s.claim(ctx, r); err != nil {
+	// Of several concurrent callbacks, one gets the request.
+	if err := s.step(ctx, r, requestPending, requestExchanging, table.Attrs{}); err != nil {
 		return Outcome{}, err
 	}
 	// From here on, the code is used up, whether or not the browser still waits.
@@ -127,23 +128,15 @@ func (back Callback) refusal(p Provider) *failure {
 	return nil
 }
 
-// claim takes the request for this callback; of several concurrent callbacks, one gets it.
-func (s *Service) claim(ctx context.Context, r request) error {
-	return s.step(ctx, r, requestExchanging, table.Equals(attrStatus, string(requestPending)), nil)
-}
-
 // fail ends the request with an explanation for the waiting callers.
 func (s *Service) fail(ctx context.Context, r request, f *failure, from requestStatus) error {
-	return s.step(ctx, r, requestFailed, table.Equals(attrStatus, string(from)), table.Attrs{attrCode: f.code, attrWords: f.words})
+	return s.step(ctx, r, from, requestFailed, table.Attrs{attrCode: f.code, attrWords: f.words})
 }
 
-func (s *Service) step(ctx context.Context, r request, next requestStatus, from table.Cond, set table.Attrs) error {
-	if set == nil {
-		set = table.Attrs{}
-	}
+func (s *Service) step(ctx context.Context, r request, from, next requestStatus, set table.Attrs) error {
 	set[attrStatus] = string(next)
 	var o record.Outbox
-	o.AddOr(record.Change(r.key(), s.Now(), set, table.All(from, requestBefore(next))), record.Always(badState()))
+	o.AddOr(record.Change(r.key(), s.Now(), set, table.Equals(attrStatus, string(from))), record.Always(badState()))
 	return record.Commit(ctx, s.Table, o)
 }
 
@@ -158,19 +151,16 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.redeem(ctx, c, code, string(verifier))
-	if f, refused := errors.AsType[*failure](err); refused {
+	g, f := s.redeem(ctx, c, code, string(verifier))
+	if f != nil {
 		s.Log.WarnContext(ctx, "code was not exchanged", "auth_id", r.ID, "provider_id", p.ProviderID, "code", f.code)
 		return f, nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	k := kept{
 		TokenRef: r.Token(r.Replaces), replaces: r.Replaces != "", agent: r.Agent,
 		grant: g, scopes: g.granted(r.Scopes), isDefault: r.Default, event: TokenCreated,
 		done: func(token string) table.Write {
-			return record.Change(r.key(), s.Now(), table.Attrs{attrStatus: string(requestCompleted), attrToken: token}, requestBefore(requestCompleted))
+			return record.Change(r.key(), s.Now(), table.Attrs{attrStatus: string(requestCompleted), attrToken: token}, table.Equals(attrStatus, string(requestExchanging)))
 		},
 	}
 	if !k.replaces {

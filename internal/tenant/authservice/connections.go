@@ -1,8 +1,8 @@
 package authservice
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,17 +17,12 @@ import (
 
 // Connection permits an agent to use a token that was not made for it.
 type Connection struct {
-	Workspace, ID, Agent string
-	TokenID              string
-	// ProviderID, Label, Scopes and Expires are values of the token.
-	ProviderID, Label string
-	Scopes            []string
-	Expires           time.Time
-	// CreatedBy is the token's owner. Only the owner can connect a token.
-	CreatedBy string
-	Created   time.Time
-
-	token Token
+	// Token is the token. Its owner has connected it: no other user can.
+	Token
+	// ID is the connection's id, and Agent the agent that may use the token.
+	ID, Agent string
+	// Created is when the token was connected.
+	Created time.Time
 }
 
 const (
@@ -46,7 +41,7 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string, notes
 		return Connection{}, err
 	}
 	now := s.Now()
-	c := Connection{Workspace: ref.Workspace, ID: id.New(now), Agent: agent, CreatedBy: t.User, Created: now}
+	c := Connection{Token: t, ID: id.New(now), Agent: agent, Created: now}
 	var o record.Outbox
 	o.AddOr(table.Check{Key: t.Key(), If: table.Present()}, record.Always(tokenNotFound(ref.Token)))
 	o.AddOr(table.Put{
@@ -57,23 +52,12 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string, notes
 		},
 		If: table.Absent(),
 	}, record.Always(fault.New(fault.Conflict, "The agent is connected to the token already.")))
-	o.Add(c.event(t, TokenConnected, now), t.audit(ctx, audit.ConnectAuthToken, now))
-	if err := record.AddNotes(ctx, &o, c.of(t), notes...); err != nil {
-		return Connection{}, err
-	}
-	if err := record.Commit(ctx, s.Table, o); err != nil {
-		return Connection{}, err
-	}
-	return c.of(t), nil
+	o.Add(c.event(TokenConnected, now), t.audit(ctx, audit.ConnectAuthToken, now))
+	return record.CommitNew(ctx, s.Table, o, c, notes...)
 }
 
-func (c Connection) of(t Token) Connection {
-	c.token, c.TokenID, c.ProviderID, c.Label, c.Scopes, c.Expires = t, t.Token, t.ProviderID, t.Label, t.Scopes, t.Expires
-	return c
-}
-
-func (c Connection) event(t Token, what EventType, now time.Time) table.Write {
-	return Event{Owner: t.Owner, Type: what, TokenID: t.Token, ProviderID: t.ProviderID, Agent: c.Agent, At: now}.put()
+func (c Connection) event(what EventType, now time.Time) table.Write {
+	return Event{Owner: c.Owner, Type: what, TokenID: c.TokenRef.Token, ProviderID: c.ProviderID, Agent: c.Agent, At: now}.put()
 }
 
 // ListConnections returns the connections of an agent, the oldest token first.
@@ -106,12 +90,11 @@ func (s *Service) connections(ctx context.Context, workspace, agent string) ([]C
 				continue
 			}
 			r := record.Read(item, kindConnection)
-			c := Connection{Workspace: workspace, ID: item.Text(attrID), Agent: agent, CreatedBy: item.Text(attrUser), Created: r.Created()}
 			t, err := decodeToken(workspace, tokens[i])
-			if err := errors.Join(r.Err(), err); err != nil {
+			found = append(found, Connection{Token: t, ID: item.Text(attrID), Agent: agent, Created: r.Created()})
+			if err := cmp.Or(r.Err(), err); err != nil {
 				return nil, err
 			}
-			found = append(found, c.of(t))
 		}
 	}
 	return found, nil
@@ -132,8 +115,8 @@ func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID
 	c := found[at]
 	now := s.Now()
 	var o record.Outbox
-	o.AddOr(table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenID), If: table.Equals(attrID, c.ID)}, record.Always(notFound))
-	o.Add(c.event(c.token, TokenDisconnected, now), c.token.audit(ctx, audit.DisconnectAuthToken, now))
+	o.AddOr(table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenRef.Token), If: table.Equals(attrID, c.ID)}, record.Always(notFound))
+	o.Add(c.event(TokenDisconnected, now), c.audit(ctx, audit.DisconnectAuthToken, now))
 	return record.Commit(ctx, s.Table, o)
 }
 

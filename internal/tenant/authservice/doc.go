@@ -38,6 +38,6 @@
 //     address is checked when the connection is made; it follows no redirect, and limits the
 //     time for and the size of each answer (outbound.go).
 //
-// Start reading at Service.Authenticate. The states are beside their transition tables in
-// token.go and request.go.
+// Start reading at Service.Authenticate. The states are in token.go and
+// request.go.
 package authservice

@@ -1,6 +1,7 @@
 package authservice
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -92,25 +93,23 @@ func with(scopes []string, scope string) []string {
 
 // consentURL is the URL that the user's browser visits.
 func (c conversation) consentURL(state, verifier string) string {
-	options := slices.Clone(c.consent)
-	if c.provider.UsesPKCE {
-		options = append(options, oauth2.S256ChallengeOption(verifier))
-	}
-	if c.provider.Resource != "" {
-		options = append(options, oauth2.SetAuthURLParam("resource", c.provider.Resource))
-	}
-	return c.AuthCodeURL(state, options...)
+	return c.AuthCodeURL(state, append(c.options(oauth2.S256ChallengeOption(verifier)), c.consent...)...)
 }
 
-// redeem exchanges a code for a token. Any error is a *failure.
-func (s *Service) redeem(ctx context.Context, c conversation, code, verifier string) (grant, error) {
-	var options []oauth2.AuthCodeOption
+// options are the parameters of a request at the provider.
+func (c conversation) options(challenge oauth2.AuthCodeOption) (options []oauth2.AuthCodeOption) {
 	if c.provider.UsesPKCE {
-		options = append(options, oauth2.VerifierOption(verifier))
+		options = append(options, challenge)
 	}
 	if c.provider.Resource != "" {
 		options = append(options, oauth2.SetAuthURLParam("resource", c.provider.Resource))
 	}
+	return options
+}
+
+// redeem exchanges a code for a token.
+func (s *Service) redeem(ctx context.Context, c conversation, code, verifier string) (grant, *failure) {
+	options := c.options(oauth2.VerifierOption(verifier))
 	token, err := c.Exchange(s.withClient(ctx, c.provider), code, options...)
 	if err != nil {
 		return grant{}, failed(err, code, verifier, c.ClientSecret)
@@ -119,9 +118,8 @@ func (s *Service) redeem(ctx context.Context, c conversation, code, verifier str
 }
 
 // renew exchanges a refresh token for a new token, which keeps the refresh token if the answer
-// has no other refresh token (RFC 6749, section 6; package oauth2 does this). Any error is a
-// *failure.
-func (s *Service) renew(ctx context.Context, c conversation, refresh string) (grant, error) {
+// has no other refresh token (RFC 6749, section 6; package oauth2 does this).
+func (s *Service) renew(ctx context.Context, c conversation, refresh string) (grant, *failure) {
 	token, err := c.TokenSource(s.withClient(ctx, c.provider), &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
 		return grant{}, failed(err, refresh, c.ClientSecret)
@@ -138,7 +136,7 @@ func (s *Service) withClient(ctx context.Context, p Provider) context.Context {
 }
 
 // grant reads a provider's answer.
-func (c conversation) grant(token *oauth2.Token) (grant, error) {
+func (c conversation) grant(token *oauth2.Token) (grant, *failure) {
 	g := grant{credentials: credentials{token.AccessToken, token.RefreshToken}, label: label(token)}
 	bearer := token.TokenType == "" || strings.EqualFold(token.TokenType, "bearer") || c.provider.Type == Slack // which calls it user or bot
 	switch {
@@ -188,12 +186,8 @@ func label(token *oauth2.Token) string {
 	if json.Unmarshal(payload, &claims) != nil {
 		return ""
 	}
-	for _, name := range []string{claims.Email, claims.Username, claims.Subject} {
-		if name != "" && len(name) <= maxName {
-			return name
-		}
-	}
-	return ""
+	names := []string{claims.Email, claims.Username, claims.Subject}
+	return cmp.Or(slices.DeleteFunc(names, func(name string) bool { return len(name) > maxName })...)
 }
 
 // revoke revokes a token at its provider (RFC 7009). A provider that cannot revoke, or does not

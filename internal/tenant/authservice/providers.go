@@ -51,10 +51,7 @@ func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes
 		If: table.Absent(),
 	}, record.Always(fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)))
 	o.Add(p.audit(ctx, audit.CreateAuthProvider, now))
-	if err := record.AddNotes(ctx, &o, p, notes...); err != nil {
-		return Provider{}, err
-	}
-	return p, record.Commit(ctx, s.Table, o)
+	return record.CommitNew(ctx, s.Table, o, p, notes...)
 }
 
 // sealSecret replaces the client secret; "" removes it.

@@ -107,12 +107,10 @@ func (t Token) next(now time.Time, justRefreshed, waited bool) move {
 
 // wait waits for a change, at most for the given time.
 func wait(ctx context.Context, watcher table.Watcher, most time.Duration) error {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
 	select {
 	case <-watcher.C():
 		return nil
-	case <-timer.C:
+	case <-time.After(most):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -140,22 +138,18 @@ func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
 func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 	p, held, c, err := s.prepare(ctx, t)
 	if err != nil {
-		return false, errors.Join(err, s.release(ctx, t, time.Time{}))
+		return false, errors.Join(err, s.end(ctx, t, Valid, time.Time{}))
 	}
-	g, err := s.renew(ctx, c, held.Refresh)
-	if f, refused := errors.AsType[*failure](err); refused {
+	g, f := s.renew(ctx, c, held.Refresh)
+	if f != nil {
 		s.Log.WarnContext(ctx, "token was not refreshed", "token_id", t.Token, "provider_id", t.ProviderID, "code", f.code)
 		if f.code == "invalid_grant" {
 			return false, s.expire(ctx, t, f.code)
 		}
-		return false, s.release(ctx, t, s.Now().Add(retryTime))
-	}
-	if err != nil {
-		return false, errors.Join(err, s.release(ctx, t, time.Time{}))
+		return false, s.end(ctx, t, Valid, s.Now().Add(retryTime))
 	}
 	stored := false
-	err = s.insist(ctx, func() error {
-		var err error
+	err = s.insist(ctx, func() (err error) {
 		stored, err = s.advance(ctx, t, g)
 		return err
 	})
@@ -218,25 +212,18 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	return true, nil
 }
 
-// release gives the lease back; the provider is not asked again before retryAt.
-func (s *Service) release(ctx context.Context, t Token, retryAt time.Time) error {
-	return s.end(ctx, record.Change(t.Key(), s.Now(), table.Attrs{
-		attrStatus: string(Valid), attrLease: "", attrLeaseUntil: "", attrRetryAt: clock.FormatOptional(retryAt),
-	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Valid))))
-}
-
-// expire notes that the token can no longer be used, unless it has got a new grant meanwhile,
-// or another caller refreshes it.
+// expire notes that the token can no longer be used.
 func (s *Service) expire(ctx context.Context, t Token, detail string) error {
-	now := s.Now()
-	return s.end(ctx, record.Change(t.Key(), now, table.Attrs{
-		attrStatus: string(Expired), attrLease: "", attrLeaseUntil: "",
-	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Expired))), t.event(TokenRefused, detail, now))
+	return s.end(ctx, t, Expired, time.Time{}, t.event(TokenRefused, detail, s.Now()))
 }
 
-// end ends a lease. If this caller no longer holds the lease, the stored token decides what to
-// do next.
-func (s *Service) end(ctx context.Context, writes ...table.Write) error {
-	_, err := record.Try(ctx, s.Table, writes...)
+// end gives the lease back, with the status of the token from now on. The provider is not asked
+// again before retryAt. If this caller no longer holds the lease, or the token has got a new grant
+// meanwhile, the stored token decides what to do next.
+func (s *Service) end(ctx context.Context, t Token, next TokenStatus, retryAt time.Time, and ...table.Write) error {
+	change := record.Change(t.Key(), s.Now(), table.Attrs{
+		attrStatus: string(next), attrLease: "", attrLeaseUntil: "", attrRetryAt: clock.FormatOptional(retryAt),
+	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(next)))
+	_, err := record.Try(ctx, s.Table, append([]table.Write{change}, and...)...)
 	return err
 }

@@ -16,14 +16,15 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// requestStatus is the state of a request for a user's consent.
+// requestStatus is the state of a request for a user's consent. No step leads back to pending, so
+// a state can be used only once.
 type requestStatus string
 
 const (
-	// requestPending: the user has been sent to the provider.
+	// requestPending: the user has been sent to the provider. Then: exchanging or failed.
 	requestPending requestStatus = "pending"
 	// requestExchanging: a callback has claimed the request, and exchanges its code. If the
-	// callback does not finish, the request ends when its time is over.
+	// callback does not finish, the request ends when its time is over. Then: completed or failed.
 	requestExchanging requestStatus = "exchanging"
 	// requestCompleted: there is a token.
 	requestCompleted requestStatus = "completed"
@@ -31,19 +32,6 @@ const (
 	// used once, so the request cannot become pending again.
 	requestFailed requestStatus = "failed"
 )
-
-// requestTransitions lists the statuses that may follow each status. No transition leads back
-// to pending, so a state can be used only once.
-var requestTransitions = map[requestStatus][]requestStatus{
-	requestPending:    {requestExchanging, requestFailed},
-	requestExchanging: {requestCompleted, requestFailed},
-	requestCompleted:  {},
-	requestFailed:     {},
-}
-
-func requestBefore(next requestStatus) table.Cond {
-	return before(attrStatus, requestTransitions, next)
-}
 
 const (
 	// consentTime is how long a user may take to consent.

@@ -37,17 +37,14 @@ var tokenTransitions = map[TokenStatus][]TokenStatus{
 }
 
 // tokenBefore is the condition that a token may get the status next.
-func tokenBefore(next TokenStatus) table.Cond { return before(attrStatus, tokenTransitions, next) }
-
-// before is the condition that next may follow the item's status.
-func before[S ~string](attr string, transitions map[S][]S, next S) table.Cond {
+func tokenBefore(next TokenStatus) table.Cond {
 	var from []any
-	for status, following := range transitions {
+	for status, following := range tokenTransitions {
 		if slices.Contains(following, next) {
 			from = append(from, string(status))
 		}
 	}
-	return table.In(attr, from...)
+	return table.In(attrStatus, from...)
 }
 
 // Owner is the user who owns a token, in a workspace.

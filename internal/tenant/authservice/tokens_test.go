@@ -270,7 +270,7 @@ func TestAnAgentUsesWhatIsConnectedToIt(t *testing.T) {
 	alone := authservice.AuthRequest{Workspace: workspace, ProviderID: providerID, Agent: "assistant", Scopes: []string{"read"}, RedirectURI: redirectURI}
 	f.ask(t, alone, authservice.ConnectionRequired)
 	made, err := f.Connect(t.Context(), token.TokenRef, "assistant")
-	if err != nil || made.TokenID != token.Token || made.CreatedBy != user || made.Label != "ada@work" || !slices.Equal(made.Scopes, []string{"read"}) {
+	if err != nil || made.TokenRef.Token != token.Token || made.User != user || made.Label != "ada@work" || !slices.Equal(made.Scopes, []string{"read"}) {
 		t.Fatalf("got %+v (%v)", made, err)
 	}
 	if _, err := f.Connect(t.Context(), token.TokenRef, "assistant"); !fault.Is(err, fault.Conflict) {
