@@ -41,8 +41,9 @@ type serverMetadata struct {
 	Registration string   `json:"registration_endpoint"`
 	Revocation   string   `json:"revocation_endpoint"`
 	Challenges   []string `json:"code_challenge_methods_supported"`
-	ClientAuths  []string `json:"token_endpoint_auth_methods_supported"`
 	NamesIssuer  bool     `json:"authorization_response_iss_parameter_supported"`
+
+	ClientAuths []ClientAuth `json:"token_endpoint_auth_methods_supported"`
 }
 
 // Discover creates a provider from the URL of an MCP server: the MCP server names its
@@ -152,13 +153,11 @@ func (s *Service) challenge(ctx context.Context, server string) string {
 		return ""
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusUnauthorized {
+	found := resourceParam.FindStringSubmatch(strings.Join(answer.Header.Values("WWW-Authenticate"), ", "))
+	if found == nil || answer.StatusCode != http.StatusUnauthorized {
 		return ""
 	}
-	if found := resourceParam.FindStringSubmatch(strings.Join(answer.Header.Values("WWW-Authenticate"), ", ")); found != nil {
-		return found[1]
-	}
-	return ""
+	return found[1]
 }
 
 // findServer reads the metadata of an authorization server, at the places of RFC 8414 and of
@@ -241,13 +240,9 @@ type client struct {
 
 // register registers the service as a client (RFC 7591).
 func (s *Service) register(ctx context.Context, server serverMetadata, redirect string) (client, error) {
-	asked := AuthBasic // the method of a server whose metadata names no methods (RFC 8414, section 2)
-	for _, method := range []ClientAuth{AuthBasic, AuthPost, AuthNone} {
-		if slices.Contains(server.ClientAuths, string(method)) {
-			asked = method
-			break
-		}
-	}
+	methods := []ClientAuth{AuthBasic, AuthPost, AuthNone}
+	first := slices.IndexFunc(methods, func(method ClientAuth) bool { return slices.Contains(server.ClientAuths, method) })
+	asked := methods[max(first, 0)] // AuthBasic if the metadata names no methods (RFC 8414, section 2)
 	body := record.Encode(map[string]any{
 		"client_name": "Slipway", "redirect_uris": []string{redirect}, "response_types": []string{"code"},
 		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": asked,
@@ -270,11 +265,8 @@ func (s *Service) register(ctx context.Context, server serverMetadata, redirect 
 	if err := json.NewDecoder(answer.Body).Decode(&registered); err != nil || registered.ID == "" {
 		return client{}, fault.New(fault.Invalid, "The authorization server's registration names no client_id.")
 	}
-	if registered.Secret == "" && registered.Auth != AuthNone {
-		registered.Auth = AuthNone
-	}
-	if registered.Auth == AuthNone {
-		registered.Secret = ""
+	if registered.Secret == "" || registered.Auth == AuthNone {
+		registered.Auth, registered.Secret = AuthNone, ""
 	}
 	return registered, nil
 }

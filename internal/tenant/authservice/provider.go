@@ -154,16 +154,6 @@ func decodeProvider(workspace string, item *table.Item) (Provider, error) {
 
 var providerIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// defaults sets the members that may be left out.
-func (p *ProviderSpec) defaults() {
-	if p.ClientAuth == "" {
-		p.ClientAuth = AuthPost
-	}
-	if p.CodeChallengeMethod == "" {
-		p.CodeChallengeMethod = S256
-	}
-}
-
 // check returns a fault.Invalid unless a provider obeys the rules. hasSecret reports whether
 // it has a client secret.
 func (s *Service) check(p ProviderSpec, hasSecret bool) error {

@@ -1,6 +1,7 @@
 package authservice
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ type NewProvider struct {
 // CreateProvider creates a provider. A provider that breaks a rule is a fault.Invalid, and a
 // provider_id that is taken is a fault.Conflict.
 func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes ...record.Note[Provider]) (Provider, error) {
-	request.defaults()
+	request.ClientAuth, request.CodeChallengeMethod = cmp.Or(request.ClientAuth, AuthPost), cmp.Or(request.CodeChallengeMethod, S256)
 	hasSecret := request.ClientSecret != nil && *request.ClientSecret != ""
 	if !providerIDs.MatchString(request.ProviderID) {
 		return Provider{}, fault.New(fault.Invalid, "provider_id must have 1 to 128 letters, digits, '.', '_' or '-', and begin with a letter or digit.")

@@ -15,38 +15,29 @@ const codeExpired = "authorization_expired"
 // Wait returns the result of a request for consent. It waits for the result up to the timeout;
 // without a timeout it looks once. It has an answer for every id.
 func (s *Service) Wait(ctx context.Context, workspace, authID string, timeout time.Duration) (Answer, error) {
-	r, err := s.request(ctx, workspace, authID)
-	if errors.Is(err, table.ErrNotFound) {
-		return Answer{Status: NotFound}, nil
-	}
-	if err != nil || r.status == requestCompleted || r.over(s.Now()) {
-		return s.outcome(ctx, r, err)
-	}
-	if timeout <= 0 {
-		return Answer{Status: Pending, AuthID: r.ID, User: r.User}, nil
-	}
-	watcher := s.Table.Watch(r.key())
-	defer watcher.Stop()
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
+	var watcher table.Watcher
+	timedOut := time.After(timeout)
 	for {
-		// Read after the watch began, so that no change is missed.
 		r, err := s.request(ctx, workspace, authID)
 		if err != nil || r.status == requestCompleted || r.over(s.Now()) {
 			return s.outcome(ctx, r, err)
 		}
-		end := time.NewTimer(r.expires.Sub(s.Now()))
+		if timeout <= 0 {
+			return Answer{Status: Pending, AuthID: r.ID, User: r.User}, nil
+		}
+		if watcher == nil {
+			watcher = s.Table.Watch(r.key())
+			defer watcher.Stop()
+			continue // read again, so that no change is missed
+		}
 		select {
 		case <-watcher.C():
-		case <-end.C:
-		case <-timer.C:
-			end.Stop()
+		case <-time.After(r.expires.Sub(s.Now())):
+		case <-timedOut:
 			return Answer{Status: Timeout, AuthID: r.ID, User: r.User}, nil
 		case <-ctx.Done():
-			end.Stop()
 			return Answer{}, ctx.Err()
 		}
-		end.Stop()
 	}
 }
 
