@@ -50,40 +50,26 @@ func (s *Store) Task(ctx context.Context, input json.RawMessage) (json.RawMessag
 	if err := json.Unmarshal(input, &t); err != nil {
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
-	do := s.attempt
-	if t.Step == stepCondemn {
-		do = s.condemn
-	}
-	answer, err := do(ctx, DeliveryRef(t.task))
+	answer, err := s.attempt(ctx, DeliveryRef(t.task), t.Step == stepCondemn)
 	if err != nil {
 		return nil, fmt.Errorf("deliver %s: %w", t.Delivery, err)
 	}
 	return json.Marshal(answer)
 }
 
-// condemn gives up a delivery that has ended the server twice. Otherwise Rescue would start it
-// again, and the server would die again.
-func (s *Store) condemn(ctx context.Context, ref DeliveryRef) (next, error) {
+// attempt makes the attempt that is due. It gives up a delivery that is condemned, because it has
+// ended the server twice: Rescue would start it again, and the server would die again.
+func (s *Store) attempt(ctx context.Context, ref DeliveryRef, condemned bool) (next, error) {
 	d, err := s.GetDelivery(ctx, ref)
-	if fault.Is(err, fault.NotFound) || err == nil && d.Status != Pending {
-		return next{Next: done}, nil
-	}
-	if err != nil {
-		return next{}, err
-	}
-	return s.note(ctx, d, nil, outcome{failure: "The server ended twice while it sent this message.", final: true})
-}
-
-func (s *Store) attempt(ctx context.Context, ref DeliveryRef) (next, error) {
-	d, err := s.GetDelivery(ctx, ref)
-	if fault.Is(err, fault.NotFound) {
+	switch {
+	case fault.Is(err, fault.NotFound):
 		return next{Next: done}, nil // it has expired
-	}
-	if err != nil {
+	case err != nil:
 		return next{}, err
-	}
-	if d.Status != Pending || s.now().Before(d.Due) {
-		return d.next(s.now()), nil
+	case d.Status == Pending && condemned:
+		return s.note(ctx, d, Webhook{}, outcome{failure: "The server ended twice while it sent this message.", final: true})
+	case d.Status != Pending || s.Now().Before(d.Due):
+		return d.next(s.Now()), nil
 	}
 	w, came, err := s.tryPatiently(ctx, d)
 	if err != nil {
@@ -124,38 +110,38 @@ type outcome struct {
 // tryPatiently makes an attempt as one of the workspace's streams if the receiver is slow. An
 // attempt without a place has failed, so that slow receivers of one workspace do not keep the
 // messages of all others from being sent.
-func (s *Store) tryPatiently(ctx context.Context, d Delivery) (w *Webhook, came outcome, err error) {
-	if s.places == nil {
+func (s *Store) tryPatiently(ctx context.Context, d Delivery) (w Webhook, came outcome, err error) {
+	if s.Places == nil {
 		return s.try(ctx, d)
 	}
-	take := func(ctx context.Context) (leave func(), err error) { return s.places.Hold(ctx, d.Workspace, "", "") }
-	err = quota.Patiently(ctx, s.log, s.patience, take, func(ctx context.Context) (err error) {
+	take := func(ctx context.Context) (leave func(), err error) { return s.Places.Hold(ctx, d.Workspace, "", "") }
+	err = quota.Patiently(ctx, s.Log, s.Patience, take, func(ctx context.Context) (err error) {
 		w, came, err = s.try(ctx, d)
 		return err
 	})
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.TooMany {
-		return w, outcome{failure: fmt.Sprintf("There was no answer in %v. %s", s.patience, refused.Message)}, nil
+		return w, outcome{failure: fmt.Sprintf("There was no answer in %v. %s", s.Patience, refused.Message)}, nil
 	}
 	return w, came, err
 }
 
-// try makes an attempt. The webhook is nil for a message that was sent to a run's own URL.
-func (s *Store) try(ctx context.Context, d Delivery) (*Webhook, outcome, error) {
+// try makes an attempt. There is no webhook for a message that was sent to a run's own URL.
+func (s *Store) try(ctx context.Context, d Delivery) (w Webhook, came outcome, err error) {
 	if d.Message.URL != "" {
-		came, err := s.tell(ctx, d)
-		return nil, came, err
+		came, err = s.tell(ctx, d)
+		return w, came, err
 	}
-	w, err := s.Get(ctx, Ref{d.Workspace, d.Log})
+	w, err = s.Get(ctx, Ref{d.Workspace, d.Log})
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return nil, outcome{failure: "The webhook was deleted.", final: true}, nil
+		return w, outcome{failure: "The webhook was deleted.", final: true}, nil
 	case err != nil:
-		return nil, outcome{}, err
+		return w, outcome{}, err
 	case !w.Enabled:
-		return &w, outcome{failure: "The webhook is disabled.", final: true}, nil
+		return w, outcome{failure: "The webhook is disabled.", final: true}, nil
 	}
-	came, err := s.post(ctx, w.URL, delivered{Sent: d.Message, client: s.client, webhook: &w})
-	return &w, came, err
+	came, err = s.post(ctx, w.URL, delivered{Sent: d.Message, client: s.client, webhook: &w})
+	return w, came, err
 }
 
 // delivered is a message with everything that its way needs.
@@ -175,7 +161,7 @@ func (s *Store) post(ctx context.Context, url string, d delivered) (outcome, err
 	if err != nil {
 		return outcome{failure: "The address is not a URL.", final: true}, nil //nolint:nilerr // the address is to blame
 	}
-	now := s.now()
+	now := s.Now()
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "Slipway-Webhooks/1")
 	for name, value := range d.header {
@@ -200,7 +186,7 @@ func (s *Store) post(ctx context.Context, url string, d delivered) (outcome, err
 	// The body is not used. Reading it keeps the sender from failing in the middle of its answer.
 	_, _ = io.Copy(io.Discard, answer.Body)
 	if err := answer.Body.Close(); err != nil {
-		s.log.DebugContext(ctx, "close answer of a webhook", "error", err)
+		s.Log.DebugContext(ctx, "close answer of a webhook", "error", err)
 	}
 	return judge(answer.StatusCode), nil
 }
@@ -242,7 +228,7 @@ func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time
 		if !kept.Until.IsZero() && !now.Before(kept.Until) {
 			continue
 		}
-		text, err := s.sealer.Open(ctx, w.bound(), kept.Sealed)
+		text, err := s.Sealer.Open(ctx, w.bound(), kept.Sealed)
 		if err != nil {
 			return "", fmt.Errorf("open secret of webhook %s: %w", w.Webhook, err)
 		}
@@ -259,10 +245,10 @@ func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time
 	return strings.Join(signatures, " "), nil
 }
 
-// note stores the outcome of an attempt in the delivery, and in its webhook if it changes the
-// webhook's state.
-func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) (next, error) {
-	now := s.now()
+// note stores the outcome of an attempt in the delivery, and in its webhook, if there is one, if it
+// changes the webhook's state.
+func (s *Store) note(ctx context.Context, d Delivery, w Webhook, came outcome) (next, error) {
+	now := s.Now()
 	after := d
 	after.Attempts, after.Response, after.Failure = d.Attempts+1, came.response, came.failure
 	due, again := s.later(now, after.Attempts)
@@ -274,21 +260,16 @@ func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) 
 	default:
 		after.Due = due
 	}
-	stale, called := false, ""
-	if w != nil {
-		called = w.URL
-	}
-	outcome, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (next, record.Outbox, error) {
-		if stale && w != nil {
-			var err error
-			if w, err = s.again(ctx, w.Ref); err != nil {
-				return next{}, record.Outbox{}, err
+	called, stale := w.URL, false
+	outcome, err := record.DecideValue(ctx, s.Table, func(ctx context.Context) (_ next, o record.Outbox, err error) {
+		if stale && w.Webhook != "" {
+			if w, err = s.Get(ctx, w.Ref); err != nil && !fault.Is(err, fault.NotFound) {
+				return next{}, o, err
 			}
 		}
 		stale = true
-		var o record.Outbox
 		o.AddOr(d.change(now, after), record.Always(errSent))
-		if w != nil && w.URL == called { // another address has not shown anything yet
+		if w.URL == called { // another address has not shown anything yet
 			o.Add(w.learn(ctx, now, came)...)
 		}
 		return after.next(now), o, nil
@@ -303,17 +284,8 @@ func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) 
 // errSent means that another worker has also made the attempt and has stored its outcome.
 var errSent = errors.New("the attempt was made by another worker")
 
-// again reads a changed webhook again. It returns nil if the webhook was deleted.
-func (s *Store) again(ctx context.Context, ref Ref) (*Webhook, error) {
-	w, err := s.Get(ctx, ref)
-	if fault.Is(err, fault.NotFound) {
-		return nil, nil
-	}
-	return &w, err
-}
-
 // learn returns the writes that record what an attempt shows about the webhook.
-func (w *Webhook) learn(ctx context.Context, now time.Time, came outcome) []table.Write {
+func (w Webhook) learn(ctx context.Context, now time.Time, came outcome) []table.Write {
 	if !w.Enabled {
 		return nil
 	}

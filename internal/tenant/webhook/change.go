@@ -33,7 +33,7 @@ func (s *Store) Create(ctx context.Context, request NewWebhook, notes ...record.
 	if err := s.CheckURL("url", request.URL); err != nil {
 		return Created{}, err
 	}
-	now := s.now()
+	now := s.Now()
 	w := Webhook{
 		Ref:     Ref{request.Workspace, id.New(now)},
 		Spec:    Spec{URL: request.URL, Types: types(request.Types), Description: request.Description},
@@ -47,9 +47,9 @@ func (s *Store) Create(ctx context.Context, request NewWebhook, notes ...record.
 	put := table.Put{If: table.Absent(), Item: table.Item{
 		Key: w.key(), Attrs: record.Attrs(kindWebhook, now, table.Attrs{attrEnabled: w.Enabled, attrReason: "", attrFailing: ""}), Body: record.Encode(w.Spec),
 	}}
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Created, record.Outbox, error) {
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (Created, record.Outbox, error) {
 		made := Created{w, secret}
-		counted, err := s.quotas.Take(ctx, s.table, now, quota.Webhooks, request.Workspace, 1)
+		counted, err := s.Quotas.Take(ctx, s.Table, now, quota.Webhooks, request.Workspace, 1)
 		o := record.Write(put, counted, audit.New(ctx, audit.CreateWebhook, w.Webhook, "").Write(w.Workspace, now))
 		if err == nil {
 			err = record.AddNotes(ctx, &o, made, notes...)
@@ -109,7 +109,7 @@ func (s *Store) Rotate(ctx context.Context, ref Ref) (_ Webhook, secret string, 
 			return "", err
 		}
 		before := w.Secrets[0]
-		before.Until = s.now().Add(overlap)
+		before.Until = s.Now().Add(overlap)
 		secret, w.Secrets = shown, []signer{kept, before}
 		return "secret", nil
 	})
@@ -119,7 +119,7 @@ func (s *Store) Rotate(ctx context.Context, ref Ref) (_ Webhook, secret string, 
 // change applies a change to a webhook. apply returns the names of the changed members, or ""
 // if nothing has changed.
 func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, apply func(*Webhook) (string, error)) (Webhook, error) {
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (w Webhook, o record.Outbox, err error) {
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (w Webhook, o record.Outbox, err error) {
 		if w, err = s.expected(ctx, ref, expect); err != nil {
 			return w, o, err
 		}
@@ -127,7 +127,7 @@ func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, app
 		if err != nil || what == "" {
 			return w, o, err
 		}
-		now := s.now()
+		now := s.Now()
 		set := table.Attrs{attrEnabled: w.Enabled, attrReason: w.Reason}
 		if strings.Contains(what, "enabled") || strings.Contains(what, "url") {
 			set[attrFailing] = ""
@@ -143,16 +143,16 @@ func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, app
 
 // Delete deletes a webhook. Messages that are still on their way to it are not sent any more.
 func (s *Store) Delete(ctx context.Context, ref Ref, expect record.Versions) error {
-	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+	return record.Decide(ctx, s.Table, func(ctx context.Context) (record.Outbox, error) {
 		w, err := s.expected(ctx, ref, expect)
 		if err != nil {
 			return record.Outbox{}, err
 		}
-		counted, err := s.quotas.Take(ctx, s.table, s.now(), quota.Webhooks, ref.Workspace, -1)
+		counted, err := s.Quotas.Take(ctx, s.Table, s.Now(), quota.Webhooks, ref.Workspace, -1)
 		return record.Write(
 			table.Delete{Key: ref.key(), If: table.Equals(record.Version, w.version)},
 			counted,
-			audit.New(ctx, audit.DeleteWebhook, w.Webhook, "").Write(w.Workspace, s.now())), err
+			audit.New(ctx, audit.DeleteWebhook, w.Webhook, "").Write(w.Workspace, s.Now())), err
 	})
 }
 

@@ -34,9 +34,6 @@ var transitions = map[Status][]Status{
 	Failed:    {Pending},
 }
 
-// MayBecome reports whether next may follow s.
-func (s Status) MayBecome(next Status) bool { return slices.Contains(transitions[s], next) }
-
 // DeliveryRef names a delivery.
 type DeliveryRef struct {
 	Workspace string
@@ -97,11 +94,19 @@ const (
 func (d Delivery) put() table.Write {
 	return table.Put{If: table.Absent(), Item: table.Item{
 		Key: d.key(), Body: record.Encode(d.Message), Expires: d.Created.Add(retention),
-		Attrs: record.Attrs(kindDelivery, d.Created, table.Attrs{
-			attrStatus: string(Pending), attrAttempts: int64(0), attrResponse: int64(0), attrFailure: "", attrDue: clock.Format(d.Created), attrRound: int64(0),
-		}),
-		Index: d.dueAt(d.Created),
+		Attrs: record.Attrs(kindDelivery, d.Created, d.attrs()), Index: d.dueAt(d.Created),
 	}}
+}
+
+func (d Delivery) attrs() table.Attrs {
+	attrs := table.Attrs{
+		attrStatus: string(d.Status), attrAttempts: int64(d.Attempts), attrResponse: int64(d.Response), attrFailure: d.Failure,
+		attrDue: "", attrRound: d.round,
+	}
+	if d.Status == Pending {
+		attrs[attrDue] = clock.Format(d.Due)
+	}
+	return attrs
 }
 
 func (d Delivery) dueAt(at time.Time) map[table.Index]table.Key {
@@ -111,17 +116,14 @@ func (d Delivery) dueAt(at time.Time) map[table.Index]table.Key {
 // change returns the write of the delivery's next state, under the condition that the delivery
 // has not changed since it was read.
 func (d Delivery) change(now time.Time, next Delivery) table.Update {
-	if !d.Status.MayBecome(next.Status) {
+	if !slices.Contains(transitions[d.Status], next.Status) {
 		panic(fmt.Sprintf("webhook: a delivery that is %s may not become %s", d.Status, next.Status))
 	}
-	change := record.Change(d.key(), now, table.Attrs{
-		attrStatus: string(next.Status), attrAttempts: int64(next.Attempts), attrResponse: int64(next.Response), attrFailure: next.Failure,
-		attrDue: "", attrRound: next.round,
-	}, table.Equals(record.Version, d.version))
+	change := record.Change(d.key(), now, next.attrs(), table.Equals(record.Version, d.version))
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}
 	switch {
 	case next.Status == Pending:
-		change.Set[attrDue], change.Index = clock.Format(next.Due), d.dueAt(next.Due)
+		change.Index = d.dueAt(next.Due)
 	case d.Message.URL != "": // it cannot be replayed, and its object may be deleted before it
 		change.Body = record.Encode(Sent{ID: d.Message.ID, Type: d.Message.Type})
 	}
@@ -141,7 +143,7 @@ func decodeDelivery(ref DeliveryRef, item *table.Item) (Delivery, error) {
 
 // GetDelivery returns a delivery; an unknown delivery is a fault.NotFound.
 func (s *Store) GetDelivery(ctx context.Context, ref DeliveryRef) (Delivery, error) {
-	item, err := record.Get(ctx, s.table, "delivery", ref.key(), fault.New(fault.NotFound, "Delivery ID %s not found.", ref.Delivery))
+	item, err := record.Get(ctx, s.Table, "delivery", ref.key(), fault.New(fault.NotFound, "Delivery ID %s not found.", ref.Delivery))
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -155,7 +157,7 @@ func (s *Store) Deliveries(ctx context.Context, ref Ref, window record.Window) (
 	}
 	query := keys.WebhookDeliveries(ref.Workspace, ref.Webhook)
 	query.Reverse = true
-	return record.List(ctx, s.table, "deliveries", query, window, func(item *table.Item) (Delivery, bool, error) {
+	return record.List(ctx, s.Table, "deliveries", query, window, func(item *table.Item) (Delivery, bool, error) {
 		d, err := decodeDelivery(ref.Delivery(item.Key.SK), item)
 		return d, true, err
 	})
@@ -164,7 +166,7 @@ func (s *Store) Deliveries(ctx context.Context, ref Ref, window record.Window) (
 // Replay sends the message of an ended delivery once more, with the same webhook-id. A
 // delivery that is still on its way is a fault.Conflict.
 func (s *Store) Replay(ctx context.Context, ref Ref, deliveryID string) (Delivery, error) {
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (d Delivery, o record.Outbox, err error) {
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (d Delivery, o record.Outbox, err error) {
 		w, err := s.Get(ctx, ref)
 		if err == nil {
 			err = w.mustBeEnabled()
@@ -178,12 +180,11 @@ func (s *Store) Replay(ctx context.Context, ref Ref, deliveryID string) (Deliver
 		if d.Status == Pending {
 			return d, o, fault.New(fault.Conflict, "Delivery ID %s is still on its way.", deliveryID)
 		}
-		now := s.now()
-		next := Delivery{Status: Pending, Due: now, round: d.round + 1}
-		o.Add(d.change(now, next))
-		d.Status, d.Attempts, d.Response, d.Failure, d.Due, d.Updated, d.round = Pending, 0, 0, "", now, now, next.round
-		o.Then(s.carry(d))
-		return d, o, nil
+		now, again := s.Now(), d
+		again.Status, again.Attempts, again.Response, again.Failure, again.Due, again.Updated, again.round = Pending, 0, 0, "", now, now, d.round+1
+		o.Add(d.change(now, again))
+		o.Then(s.carry(again))
+		return again, o, nil
 	})
 }
 
@@ -206,7 +207,7 @@ type task struct {
 
 // start starts the workflow of the delivery. It is idempotent.
 func (s *Store) start(ctx context.Context, d Delivery) error {
-	err := s.workflow.Start(ctx, workflow.Webhook, d.execution(), record.Encode(task(d.DeliveryRef)))
+	err := s.Workflow.Start(ctx, workflow.Webhook, d.execution(), record.Encode(task(d.DeliveryRef)))
 	if err != nil {
 		return fmt.Errorf("start delivery %s: %w", d.Delivery, err)
 	}

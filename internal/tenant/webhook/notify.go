@@ -21,7 +21,7 @@ func (s *Store) Notify(ctx context.Context, workspace string, events []event.Eve
 		body := record.Encode(e.Payload())
 		for _, w := range webhooks {
 			if w.wants(e.Type) {
-				o.Join(s.send(w.deliver(Sent{ID: e.ID, Type: string(e.Type), Body: body}, e.At)))
+				o.Join(s.send(newDelivery(w.Workspace, w.Webhook, Sent{ID: e.ID, Type: string(e.Type), Body: body}, e.At)))
 			}
 		}
 	}
@@ -33,11 +33,6 @@ func (s *Store) send(d Delivery) record.Outbox {
 	o := record.Write(d.put())
 	o.Then(s.carry(d))
 	return o
-}
-
-// deliver returns a new pending delivery of the message to the webhook.
-func (r Ref) deliver(message Sent, now time.Time) Delivery {
-	return newDelivery(r.Workspace, r.Webhook, message, now)
 }
 
 func newDelivery(workspace, log string, message Sent, now time.Time) Delivery {
@@ -56,12 +51,12 @@ func (s *Store) Test(ctx context.Context, ref Ref) (Delivery, error) {
 	if err := w.mustBeEnabled(); err != nil {
 		return Delivery{}, err
 	}
-	now := s.now()
+	now := s.Now()
 	message := id.New(now)
-	d := w.deliver(Sent{ID: message, Type: string(event.WebhookTest), Body: record.Encode(map[string]any{
+	d := newDelivery(w.Workspace, w.Webhook, Sent{ID: message, Type: string(event.WebhookTest), Body: record.Encode(map[string]any{
 		"id": message, "type": event.WebhookTest, "timestamp": clock.Format(now), "data": map[string]string{"webhook_id": w.Webhook},
 	})}, now)
-	return d, record.Commit(ctx, s.table, s.send(d))
+	return d, record.Commit(ctx, s.Table, s.send(d))
 }
 
 // Message is a notification to a URL that is not a registered webhook, such as a run's webhook.
@@ -82,7 +77,7 @@ type Message struct {
 // Send returns the delivery of a message. The caller adds it to the transaction that stores the
 // reported change. If the delivery's workflow does not start, Rescue starts it later.
 func (s *Store) Send(m Message) (record.Outbox, DeliveryRef) {
-	now := s.now()
+	now := s.Now()
 	d := newDelivery(m.Workspace, m.Log, Sent{ID: id.New(now), Type: m.Type, Body: m.Body, URL: m.URL, Deployment: m.Deployment}, now)
 	return s.send(d), d.DeliveryRef
 }

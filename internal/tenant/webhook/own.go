@@ -25,10 +25,10 @@ func (e *Refusal) Error() string { return e.Why }
 // changed since the address was checked.
 func (s *Store) tell(ctx context.Context, d Delivery) (outcome, error) {
 	message := delivered{Sent: d.Message, client: s.client}
-	if s.own == nil || d.Message.Deployment == "" {
+	if s.Own == nil || d.Message.Deployment == "" {
 		return s.post(ctx, d.Message.URL, message)
 	}
-	own, err := s.own(ctx, d.Workspace, d.Message.Deployment)
+	own, err := s.Own(ctx, d.Workspace, d.Message.Deployment)
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return outcome{failure: refused.Why, final: true}, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -21,7 +22,7 @@ const rescuePage = 100
 // workflow ends like this before each long pause.
 // When ctx ends, the remaining deliveries are left to the next Rescue; this is not an error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.table, s.rescueItem)
+	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.Table, s.rescueItem)
 }
 
 func (s *Store) rescueItem(ctx context.Context, item *table.Item) error {
@@ -43,19 +44,19 @@ func (s *Store) rescueItem(ctx context.Context, item *table.Item) error {
 }
 
 func (s *Store) rescue(ctx context.Context, d Delivery) error {
-	execution, err := s.workflow.Describe(ctx, workflow.Webhook, d.execution())
+	execution, err := s.Workflow.Describe(ctx, workflow.Webhook, d.execution())
 	lost := err == nil && execution.Status != workflow.Running
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 		return fmt.Errorf("describe workflow: %w", err)
 	}
-	now, after := s.now(), d
+	now, after := s.Now(), d
 	if lost {
 		after.round++
 	}
 	// A later Rescue looks at the delivery again when this lease is over.
 	change := d.change(now, after)
-	change.Index = d.dueAt(later(d.Due, now))
-	renewed, err := record.Try(ctx, s.table, change)
+	change.Index = d.dueAt(slices.MaxFunc([]time.Time{d.Due, now}, time.Time.Compare))
+	renewed, err := record.Try(ctx, s.Table, change)
 	if err != nil {
 		return fmt.Errorf("renew delivery: %w", err)
 	}
@@ -63,11 +64,4 @@ func (s *Store) rescue(ctx context.Context, d Delivery) error {
 		return nil // a delivery that has changed is under way
 	}
 	return s.start(ctx, after)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -28,10 +28,10 @@ func (s *Store) carry(d Delivery) func(context.Context) {
 			s.startOrLog(ctx, d)
 			return
 		}
-		attempts.Go(guard.Func(s.log, "send a message", func() {
-			answer, err := s.attempt(ctx, d.DeliveryRef)
+		attempts.Go(guard.Func(s.Log, "send a message", func() {
+			answer, err := s.attempt(ctx, d.DeliveryRef, false)
 			if err != nil {
-				s.log.WarnContext(ctx, "the first attempt of a delivery is left to its workflow", "delivery", d.Delivery, "error", err)
+				s.Log.WarnContext(ctx, "the first attempt of a delivery is left to its workflow", "delivery", d.Delivery, "error", err)
 			}
 			if err != nil || answer.Next == wait {
 				s.startOrLog(ctx, d)
@@ -43,6 +43,6 @@ func (s *Store) carry(d Delivery) func(context.Context) {
 // startOrLog starts the workflow of a delivery. A failure is only logged: Rescue starts it later.
 func (s *Store) startOrLog(ctx context.Context, d Delivery) {
 	if err := s.start(ctx, d); err != nil {
-		s.log.ErrorContext(ctx, "delivery was not started: reconcile starts it later", "delivery", d.Delivery, "error", err)
+		s.Log.ErrorContext(ctx, "delivery was not started: reconcile starts it later", "delivery", d.Delivery, "error", err)
 	}
 }

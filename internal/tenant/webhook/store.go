@@ -67,54 +67,38 @@ type Places interface {
 // Store reads and writes webhooks and deliveries, and makes the attempts. It is safe for concurrent
 // use.
 type Store struct {
-	table    table.Table
-	workflow workflow.Engine
-	sealer   secret.Sealer
-	now      clock.Clock
-	log      *slog.Logger
-	private  outbound.Networks
-	timeout  time.Duration
-	schedule []time.Duration
-	own      func(ctx context.Context, workspace, deployment string) (Own, error)
+	Config
+
 	// client reaches the permitted addresses, remote those of them that are not the machine
 	// itself, and public only public addresses.
 	client, remote, public *http.Client
-
-	quotas   quota.Limits
-	places   Places
-	patience time.Duration
 }
 
 // NewStore returns a store. It starts nothing.
 func NewStore(c Config) *Store {
-	s := &Store{
-		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default()), private: c.Private,
-		timeout: cmp.Or(c.Timeout, timeout), schedule: c.Schedule, quotas: c.Quotas, own: c.Own,
-		places: c.Places, patience: cmp.Or(c.Patience, quota.Patience),
-	}
-	if s.schedule == nil {
-		s.schedule = schedule
+	c.Log, c.Timeout, c.Patience = cmp.Or(c.Log, slog.Default()), cmp.Or(c.Timeout, timeout), cmp.Or(c.Patience, quota.Patience)
+	if c.Schedule == nil {
+		c.Schedule = schedule
 	}
 	client := func(private outbound.Networks) *http.Client {
-		return outbound.NewClient(outbound.Limits{Private: private, Timeout: s.timeout, MaxAnswer: maxAnswer})
+		return outbound.NewClient(outbound.Limits{Private: private, Timeout: c.Timeout, MaxAnswer: maxAnswer})
 	}
-	s.client, s.remote, s.public = client(c.Private), client(c.Private.WithoutLoopback()), client(nil)
-	return s
+	return &Store{Config: c, client: client(c.Private), remote: client(c.Private.WithoutLoopback()), public: client(nil)}
 }
 
 // CheckURL returns a fault.Invalid unless messages may be sent to the URL, which is the value
 // of the field.
 func (s *Store) CheckURL(field, raw string) error {
-	return outbound.CheckURL(field, raw, s.private)
+	return outbound.CheckURL(field, raw, s.Private)
 }
 
 // later returns the time of the attempt that follows the given number of failed attempts; ok
 // is false if there is no further attempt. The pause is up to a fifth shorter or longer, so
 // that deliveries that failed together are not repeated together.
 func (s *Store) later(now time.Time, failed int) (_ time.Time, ok bool) {
-	if failed > len(s.schedule) {
+	if failed > len(s.Schedule) {
 		return time.Time{}, false
 	}
-	pause := s.schedule[failed-1]
+	pause := s.Schedule[failed-1]
 	return clock.Cut(now.Add(pause*4/5 + rand.N(pause*2/5+1))), true
 }

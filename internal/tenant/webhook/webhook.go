@@ -25,6 +25,14 @@ func (r Ref) bound() secret.Bound {
 	return secret.Bound{Workspace: r.Workspace, Resource: r.Webhook}
 }
 
+// Sealed returns, for each kind of item of this package, what its sealed texts are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kindWebhook: func(item *table.Item) (secret.Bound, error) {
+		workspace, err := keys.WorkspaceOf(item.Key)
+		return Ref{workspace, keys.WebhookID(item.Key)}.bound(), err
+	},
+}
+
 // Delivery names one of the webhook's deliveries.
 func (r Ref) Delivery(id string) DeliveryRef {
 	return DeliveryRef{Workspace: r.Workspace, Log: r.Webhook, Delivery: id}
@@ -105,14 +113,14 @@ func (w Webhook) change(now time.Time, set table.Attrs) table.Update {
 
 // List returns the webhooks of a workspace, oldest first.
 func (s *Store) List(ctx context.Context, workspace string) ([]Webhook, error) {
-	return record.All(ctx, s.table, "webhooks", keys.Webhooks(workspace), func(item *table.Item) (Webhook, error) {
+	return record.All(ctx, s.Table, "webhooks", keys.Webhooks(workspace), func(item *table.Item) (Webhook, error) {
 		return decodeWebhook(workspace, item)
 	})
 }
 
 // Get returns a webhook; an unknown webhook is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Webhook, error) {
-	item, err := record.Get(ctx, s.table, "webhook", ref.key(), fault.New(fault.NotFound, "Webhook ID %s not found.", ref.Webhook))
+	item, err := record.Get(ctx, s.Table, "webhook", ref.key(), fault.New(fault.NotFound, "Webhook ID %s not found.", ref.Webhook))
 	if err != nil {
 		return Webhook{}, err
 	}
@@ -125,11 +133,9 @@ const prefix = "whsec_"
 // newSecret makes a secret, and seals it.
 func (s *Store) newSecret(ctx context.Context, ref Ref) (shown string, kept signer, err error) {
 	raw := make([]byte, 32)
-	if _, err := rand.Read(raw); err != nil {
-		return "", signer{}, fmt.Errorf("make secret: %w", err)
-	}
+	rand.Read(raw) // never returns an error
 	shown = prefix + base64.StdEncoding.EncodeToString(raw)
-	kept.Sealed, err = s.sealer.Seal(ctx, ref.bound(), []byte(shown))
+	kept.Sealed, err = s.Sealer.Seal(ctx, ref.bound(), []byte(shown))
 	if err != nil {
 		return "", signer{}, fmt.Errorf("seal secret: %w", err)
 	}
