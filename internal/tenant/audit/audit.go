@@ -6,7 +6,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -138,11 +137,9 @@ func (e Entry) Write(workspace string, now time.Time) table.Write {
 
 // Store reads the log, and adds entries that belong to no transaction.
 type Store struct {
-	table table.Table
-	now   clock.Clock
-
-	refusing sync.Mutex
-	refused  *lru.Cache[string, *refused]
+	table   table.Table
+	now     clock.Clock
+	refused *lru.Cache[string, *refused]
 }
 
 // NewStore returns a store over a table.

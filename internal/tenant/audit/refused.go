@@ -35,7 +35,7 @@ type refusal struct{ key, subject, resource, detail string }
 // thing a moment before, or the workspace has had many refusals. The next entry counts the
 // refusals that were left out, so refusals cannot bury other entries.
 func (s *Store) AddRefusal(ctx context.Context, workspace string, e Entry) error {
-	r := s.refusedOf(workspace)
+	r := s.refused.Make(workspace, 1, func() *refused { return &refused{} })
 	r.mu.Lock()
 	now, same := s.now(), refusal{e.Key, e.Subject, e.Resource, e.Detail}
 	if now.Sub(r.since) >= refusedSpan {
@@ -54,15 +54,4 @@ func (s *Store) AddRefusal(ctx context.Context, workspace string, e Entry) error
 		e.Detail = fmt.Sprintf("%s (before it, %d refusals were not noted)", e.Detail, left)
 	}
 	return s.Add(ctx, workspace, e)
-}
-
-func (s *Store) refusedOf(workspace string) *refused {
-	s.refusing.Lock()
-	defer s.refusing.Unlock()
-	if r, ok := s.refused.Get(workspace); ok {
-		return r
-	}
-	r := &refused{}
-	s.refused.Put(workspace, r, 1)
-	return r
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,12 +59,7 @@ func (p *position) raise(floor time.Time) {
 // String is the position as clients hold it.
 func (p *position) String() string {
 	text := binary.AppendVarint(nil, p.floor.UnixMicro())
-	subjects := make([]string, 0, len(p.seen))
-	for subject := range p.seen {
-		subjects = append(subjects, subject)
-	}
-	slices.Sort(subjects)
-	for _, subject := range subjects {
+	for _, subject := range slices.Sorted(maps.Keys(p.seen)) {
 		raw, err := hex.DecodeString(strings.ReplaceAll(subject, "-", ""))
 		if err != nil || len(raw) != rawID {
 			panic("event: the id of what an event happened to is no UUID: " + subject)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -105,15 +104,16 @@ func (s *Store) Claim(ctx context.Context, request Request) (*Answer, *Attempt, 
 	answer, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (*Answer, record.Outbox, error) {
 		claim := table.Absent()
 		if held {
-			item, err := s.table.Get(ctx, request.key())
-			if err == nil {
+			item, err := record.Get(ctx, s.table, "idempotency key", request.key(), nil)
+			if err != nil {
+				return nil, record.Outbox{}, err
+			}
+			if item != nil {
 				answer, lost, err := s.read(ctx, request, item)
 				if err != nil || !lost {
 					return answer, record.Outbox{}, err
 				}
 				claim = table.All(table.Equals(attrOwner, item.Text(attrOwner)), table.Equals(attrState, item.Text(attrState)))
-			} else if !errors.Is(err, table.ErrNotFound) {
-				return nil, record.Outbox{}, fmt.Errorf("read idempotency key: %w", err)
 			}
 		}
 		held = true
@@ -126,22 +126,19 @@ func (s *Store) Claim(ctx context.Context, request Request) (*Answer, *Attempt, 
 	return nil, attempt, nil
 }
 
-// inFlight is the error of a request that is being executed.
-func inFlight() error {
-	busy := fault.New(fault.Conflict, "A request with this Idempotency-Key is being executed. Repeat it to see the answer.")
-	busy.RetryAfter = pause
-	return busy
-}
-
 func (r Request) key() table.Key { return keys.Answer(r.Workspace, r.Key) }
+
+// Sealed returns, for each kind of item of this package, what its sealed texts are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kind: func(item *table.Item) (secret.Bound, error) {
+		workspace, err := keys.WorkspaceOf(item.Key)
+		return secret.Bound{Workspace: workspace, Resource: item.Key.PK}, err
+	},
+}
 
 // bound returns the binding of an item's sealed content.
 func (r Request) bound() secret.Bound {
-	return boundTo(r.Workspace, r.key())
-}
-
-func boundTo(workspace string, key table.Key) secret.Bound {
-	return secret.Bound{Workspace: workspace, Resource: key.PK}
+	return secret.Bound{Workspace: r.Workspace, Resource: r.key().PK}
 }
 
 func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) (table.Write, error) {
@@ -183,7 +180,9 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 	case found.Answer != nil:
 		return found.Answer, false, nil
 	case now.Before(until) && (!s.alone || strings.HasPrefix(item.Text(attrOwner), s.process)):
-		return nil, false, inFlight()
+		busy := fault.New(fault.Conflict, "A request with this Idempotency-Key is being executed. Repeat it to see the answer.")
+		busy.RetryAfter = pause
+		return nil, false, busy
 	}
 	return nil, true, nil
 }

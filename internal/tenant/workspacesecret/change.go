@@ -47,7 +47,7 @@ func (p Patch) apply(data map[string]string) (next map[string]string, changed []
 // Patch changes a secret, and returns it with the keys whose values have changed. A broken
 // rule is a fault.Invalid; removing a key that a deployment refers to is a fault.Conflict.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (after Secret, changed []string, err error) {
-	after, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (Secret, record.Outbox, error) {
+	after, err = record.DecideValue(ctx, s.Table, func(ctx context.Context) (Secret, record.Outbox, error) {
 		var o record.Outbox
 		before, err := s.expected(ctx, ref, patch.Expect)
 		if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (after Secret, 
 		if err != nil {
 			return Secret{}, o, err
 		}
-		next.Created, next.Updated, next.version = before.Created, s.now(), before.version+1
+		next.Created, next.Updated, next.version = before.Created, s.Now(), before.version+1
 		change := record.Change(ref.Key(), next.Updated, nil, before.unchanged())
 		change.Body = encoded
 		o.Add(change, ref.audit(ctx, audit.UpdateSecret, next.Updated))
@@ -108,7 +108,7 @@ func (s *Store) mayLose(ctx context.Context, before Secret, after map[string]str
 // Delete deletes a secret. A secret that deployments use is a fault.Conflict. expect lists the
 // versions, one of which the secret must have; nil allows any version.
 func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
-	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+	return record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
 		before, err := s.expected(ctx, ref, expect)
 		if err != nil {
 			return o, err
@@ -120,7 +120,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
 		if len(found.users) > 0 {
 			return o, fault.New(fault.Conflict, "Secret %q is used by deployment ID %s.", ref.Name, names(found.users))
 		}
-		now := s.now()
+		now := s.Now()
 		if found.ever {
 			content, err := s.open(ctx, before)
 			if err != nil {

@@ -30,17 +30,10 @@ type Config struct {
 }
 
 // Store reads and writes secrets.
-type Store struct {
-	table    table.Table
-	sealer   secret.Sealer
-	now      clock.Clock
-	referred func(ctx context.Context, workspace, deployment, name string) ([]string, error)
-}
+type Store struct{ Config }
 
 // NewStore returns a store.
-func NewStore(c Config) *Store {
-	return &Store{table: c.Table, sealer: c.Sealer, now: c.Now, referred: c.Referred}
-}
+func NewStore(c Config) *Store { return &Store{c} }
 
 // Create creates a secret. A broken rule is a fault.Invalid, and a name that is taken is a
 // fault.Conflict.
@@ -48,7 +41,7 @@ func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string, not
 	if err := check(ref.Name, data); err != nil {
 		return Secret{}, err
 	}
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Secret, record.Outbox, error) {
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (Secret, record.Outbox, error) {
 		var o record.Outbox
 		before, err := s.read(ctx, ref)
 		if err != nil && !fault.Is(err, fault.NotFound) {
@@ -65,7 +58,7 @@ func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string, not
 				return Secret{}, o, err
 			}
 		}
-		now := s.now()
+		now := s.Now()
 		next, encoded, err := s.seal(ctx, ref, content.replaced(data))
 		if err != nil {
 			return Secret{}, o, err
@@ -84,17 +77,16 @@ func (r Ref) audit(ctx context.Context, action audit.Action, now time.Time) tabl
 
 // seal returns a secret with the given content, and its stored form.
 func (s *Store) seal(ctx context.Context, ref Ref, content Content) (Secret, []byte, error) {
-	sealed, err := s.sealer.Seal(ctx, ref.bound(), record.Encode(content))
+	sealed, err := s.Sealer.Seal(ctx, ref.bound(), record.Encode(content))
 	if err != nil {
 		return Secret{}, nil, fmt.Errorf("seal secret: %w", err)
 	}
-	names := slices.AppendSeq(make([]string, 0, len(content.Data)), maps.Keys(content.Data))
-	slices.Sort(names)
+	names := append([]string{}, slices.Sorted(maps.Keys(content.Data))...)
 	return Secret{Ref: ref, Keys: names, sealed: sealed}, record.Encode(body{names, sealed}), nil
 }
 
 func (s *Store) open(ctx context.Context, of Secret) (Content, error) {
-	plain, err := s.sealer.Open(ctx, of.bound(), of.sealed)
+	plain, err := s.Sealer.Open(ctx, of.bound(), of.sealed)
 	if err != nil {
 		return Content{}, fmt.Errorf("open secret %s: %w", of.Name, err)
 	}
@@ -109,12 +101,9 @@ func (s *Store) open(ctx context.Context, of Secret) (Content, error) {
 func (s *Store) Get(ctx context.Context, ref Ref) (Secret, error) {
 	found, err := s.read(ctx, ref)
 	if err == nil && found.gone {
-		err = notFound(ref)
+		return Secret{}, notFound(ref)
 	}
-	if err != nil {
-		return Secret{}, err
-	}
-	return found, nil
+	return found, err
 }
 
 // read also returns the rest of a deleted secret.
@@ -122,7 +111,7 @@ func (s *Store) read(ctx context.Context, ref Ref) (Secret, error) {
 	if !isName(ref.Name) {
 		return Secret{}, notFound(ref)
 	}
-	item, err := record.Get(ctx, s.table, "secret", ref.Key(), notFound(ref))
+	item, err := record.Get(ctx, s.Table, "secret", ref.Key(), notFound(ref))
 	if err != nil {
 		return Secret{}, err
 	}
@@ -146,7 +135,7 @@ func (s *Store) named(ctx context.Context, workspace string, names []string) (ma
 		for i, name := range some {
 			wanted[i] = keys.WorkspaceSecret(workspace, name)
 		}
-		items, err := s.table.GetBatch(ctx, wanted...)
+		items, err := s.Table.GetBatch(ctx, wanted...)
 		if err != nil {
 			return nil, fmt.Errorf("get secrets: %w", err)
 		}
@@ -180,7 +169,7 @@ func (s *Store) Contents(ctx context.Context, workspace string, names ...string)
 
 // List returns a page of a workspace's secrets, by name.
 func (s *Store) List(ctx context.Context, workspace string, window record.Window) (record.Page[Secret], error) {
-	return record.List(ctx, s.table, "secrets", keys.WorkspaceSecrets(workspace), window, func(item *table.Item) (Secret, bool, error) {
+	return record.List(ctx, s.Table, "secrets", keys.WorkspaceSecrets(workspace), window, func(item *table.Item) (Secret, bool, error) {
 		one, err := decode(Ref{Workspace: workspace, Name: item.Key.SK}, item)
 		return one, !one.gone, err
 	})

@@ -47,7 +47,7 @@ func (s *Store) Users(ctx context.Context, ref Ref) ([]User, error) {
 // EachNoted passes to take every deployment that has ever referred to a secret and is not
 // erased, oldest first.
 func (s *Store) EachNoted(ctx context.Context, ref Ref, take func(deployment string) error) error {
-	for item, err := range table.Items(ctx, s.table, keys.SecretUses(ref.Workspace, ref.Name)) {
+	for item, err := range table.Items(ctx, s.Table, keys.SecretUses(ref.Workspace, ref.Name)) {
 		if err == nil {
 			err = take(keys.SecretUseDeployment(item.Key))
 		}
@@ -85,7 +85,7 @@ func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
 	asks.SetLimit(asksAtOnce)
 	for i, deployment := range noted {
 		asks.Go(guard.ErrFunc(nil, "ask a deployment which secrets it uses", func() (err error) {
-			if referred[i], err = s.referred(ctx, ref.Workspace, deployment, ref.Name); fault.Is(err, fault.NotFound) {
+			if referred[i], err = s.Referred(ctx, ref.Workspace, deployment, ref.Name); fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			there[i] = true
@@ -127,7 +127,7 @@ func names(users []User) string {
 // Release removes the notes of a deployment that is being erased. With the last note of a
 // deleted secret, it also removes the rest of that secret.
 func (s *Store) Release(ctx context.Context, workspace, deployment string) error {
-	for item, err := range table.Items(ctx, s.table, keys.SecretUsesOf(workspace, deployment)) {
+	for item, err := range table.Items(ctx, s.Table, keys.SecretUsesOf(workspace, deployment)) {
 		if err == nil {
 			err = s.release(ctx, Ref{workspace, keys.SecretUseName(item.Key)}, item.Key)
 		}
@@ -139,7 +139,7 @@ func (s *Store) Release(ctx context.Context, workspace, deployment string) error
 }
 
 func (s *Store) release(ctx context.Context, ref Ref, note table.Key) error {
-	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+	return record.Decide(ctx, s.Table, func(ctx context.Context) (record.Outbox, error) {
 		secret, err := s.read(ctx, ref)
 		if fault.Is(err, fault.NotFound) {
 			return record.Write(table.Delete{Key: note}), nil
@@ -149,7 +149,7 @@ func (s *Store) release(ctx context.Context, ref Ref, note table.Key) error {
 		}
 		query := keys.SecretUses(ref.Workspace, ref.Name)
 		query.Limit = 2
-		page, err := s.table.Query(ctx, query)
+		page, err := s.Table.Query(ctx, query)
 		if err != nil {
 			return record.Outbox{}, fmt.Errorf("query uses of secret: %w", err)
 		}
