@@ -76,45 +76,60 @@ func decodeAttr(text string) ([]byte, error) {
 	return body, err
 }
 
-// question collects the values of one question, each with the work to do with its answer.
+// question collects the values of one question, with the work to do with the answers.
 type question struct {
 	values []graph.EncryptedValue
-	take   []func(made []byte) error
+	// made are the answers to the values, and context is the context of all of them, nil if each
+	// value has its own.
+	made    [][]byte
+	context json.RawMessage
+	// fill puts the answers into items or writes, blank puts empty parts there.
+	fill  []func() error
+	blank []func()
 }
 
-func (q *question) add(value graph.EncryptedValue, take func(made []byte) error) {
-	q.values, q.take = append(q.values, value), append(q.take, take)
+// add adds a value, and returns its place among the values.
+func (q *question) add(value graph.EncryptedValue) int {
+	q.values = append(q.values, value)
+	return len(q.values) - 1
 }
 
-// encrypt asks for the encryption of a body. done gets the encrypted body, when contextOf knows the
-// context under which the values were encrypted.
-func (q *question) encrypt(l layout, deployment string, own json.RawMessage, body []byte, contextOf func(own json.RawMessage) json.RawMessage) (done func() []byte, err error) {
-	h := header{Deployment: deployment, Fields: map[string][]byte{}, Size: len(body)}
-	var rest []byte
-	add := func(name string, isJSON bool, data []byte, take func([]byte)) {
-		q.add(graph.EncryptedValue{Model: l.model, Field: name, Context: own, JSON: isJSON, Data: data}, func(made []byte) error {
-			take(made)
-			return nil
-		})
+func (q *question) then(fill func() error, blank func()) {
+	q.fill, q.blank = append(q.fill, fill), append(q.blank, blank)
+}
+
+// encrypt asks for the encryption of a body, under its own context if the answers have none. done
+// gets the encrypted body when all values are known.
+func (q *question) encrypt(l layout, deployment string, own json.RawMessage, body []byte) (done func() []byte, err error) {
+	h := header{Deployment: deployment, Context: own, Fields: map[string][]byte{}, Size: len(body)}
+	fields, rest := map[string]int{}, 0
+	addField := func(name string, data []byte) {
+		fields[name] = q.add(graph.EncryptedValue{Model: l.model, Field: name, Context: own, JSON: true, Data: data})
 	}
-	if len(l.fields) > 0 && len(l.fields[0].members) == 0 {
-		h.Whole = true
-		name := l.fields[0].name
-		add(name, true, body, func(made []byte) { h.Fields[name] = made })
+	if h.Whole = len(l.fields) > 0 && len(l.fields[0].members) == 0; h.Whole {
+		addField(l.fields[0].name, body)
 	} else {
-		if body, err = q.sealFields(l, body, add, h.Fields); err != nil {
+		if body, err = takeFields(l, body, addField); err != nil {
 			return nil, err
 		}
-		add(l.rest, false, body, func(made []byte) { rest = made })
+		rest = q.add(graph.EncryptedValue{Model: l.model, Field: l.rest, Context: own, Data: body})
 	}
 	return func() []byte {
-		h.Context = contextOf(own)
-		return h.join(rest)
+		if q.context != nil {
+			h.Context = q.context
+		}
+		for name, place := range fields {
+			h.Fields[name] = q.made[place]
+		}
+		if h.Whole {
+			return h.join(nil)
+		}
+		return h.join(q.made[rest])
 	}, nil
 }
 
-// sealFields asks for the encryption of the fields, and returns the rest of the body.
-func (q *question) sealFields(l layout, body []byte, add func(string, bool, []byte, func([]byte)), into map[string][]byte) ([]byte, error) {
+// takeFields passes the fields of a body to add, and returns the rest of the body.
+func takeFields(l layout, body []byte, add func(name string, data []byte)) ([]byte, error) {
 	if len(l.fields) == 0 {
 		return body, nil
 	}
@@ -128,7 +143,7 @@ func (q *question) sealFields(l layout, body []byte, add func(string, bool, []by
 			return nil, fmt.Errorf("field %s: %w", f.name, err)
 		}
 		if value != nil {
-			add(f.name, true, value, func(made []byte) { into[f.name] = made })
+			add(f.name, value)
 		}
 	}
 	return record.Encode(members), nil
@@ -136,33 +151,32 @@ func (q *question) sealFields(l layout, body []byte, add func(string, bool, []by
 
 // decrypt asks for the decryption of a body. done gets the body when all values are known.
 func (q *question) decrypt(l layout, h header, rest []byte) (done func() ([]byte, error)) {
-	fields := map[string][]byte{}
+	fields, last := map[string]int{}, 0
 	for name, data := range h.Fields {
-		q.add(graph.EncryptedValue{Model: l.model, Field: name, Context: h.Context, JSON: true, Data: data}, func(made []byte) error {
-			if !json.Valid(made) {
-				return failed(fmt.Sprintf("The repository's own encryption has failed: the decrypted field %s of the model %s is no JSON.", name, l.model))
-			}
-			fields[name] = made
-			return nil
-		})
+		fields[name] = q.add(graph.EncryptedValue{Model: l.model, Field: name, Context: h.Context, JSON: true, Data: data})
 	}
-	if h.Whole {
-		return func() ([]byte, error) { return fields[l.fields[0].name], nil }
+	if !h.Whole {
+		last = q.add(graph.EncryptedValue{Model: l.model, Field: l.rest, Context: h.Context, Data: rest})
 	}
-	q.add(graph.EncryptedValue{Model: l.model, Field: l.rest, Context: h.Context, Data: rest}, func(made []byte) error {
-		rest = made
-		return nil
-	})
 	return func() ([]byte, error) {
-		if len(fields) == 0 {
-			return rest, nil
+		opened := map[string][]byte{}
+		for name, place := range fields {
+			if opened[name] = q.made[place]; !json.Valid(opened[name]) {
+				return nil, fmt.Errorf("the decrypted field %s of the model %s is no JSON", name, l.model)
+			}
+		}
+		switch {
+		case h.Whole:
+			return opened[l.fields[0].name], nil
+		case len(opened) == 0:
+			return q.made[last], nil
 		}
 		members := map[string]json.RawMessage{}
-		if err := json.Unmarshal(rest, &members); err != nil || members == nil {
+		if err := json.Unmarshal(q.made[last], &members); err != nil || members == nil {
 			return nil, fmt.Errorf("a decrypted body of the model %s is no JSON object", l.model)
 		}
 		for _, f := range l.fields {
-			if value, ok := fields[f.name]; ok {
+			if value, ok := opened[f.name]; ok {
 				if err := f.put(members, value); err != nil {
 					return nil, fmt.Errorf("the decrypted field %s of the model %s is no JSON object", f.name, l.model)
 				}

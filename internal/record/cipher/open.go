@@ -2,7 +2,6 @@ package cipher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ func (t *Table) open(ctx context.Context, items ...*table.Item) ([]*table.Item, 
 		return t.withoutContents(items), nil
 	}
 	var opened []*table.Item // nil as long as there is no encrypted item
-	questions := map[keys.DeploymentParts]*openings{}
+	questions := map[keys.DeploymentParts]*question{}
 	for i, item := range items {
 		s, sealed := t.sealed(item)
 		if !sealed {
@@ -34,8 +33,8 @@ func (t *Table) open(ctx context.Context, items ...*table.Item) ([]*table.Item, 
 			return nil, fmt.Errorf("item %v: %w", item.Key, err)
 		}
 	}
-	for of, o := range questions {
-		if err := t.answer(ctx, of, o); err != nil {
+	for of, q := range questions {
+		if err := t.settle(ctx, of, graph.OperationDecrypt, graph.Encryption{}, q); err != nil {
 			return nil, err
 		}
 	}
@@ -68,19 +67,12 @@ func (t *Table) withoutContents(items []*table.Item) []*table.Item {
 	return sized
 }
 
-// openings are the items of a deployment that one question opens.
-type openings struct {
-	question
-	// fill puts the decrypted parts into the items, blank puts empty parts into them.
-	fill  []func() error
-	blank []func()
-}
-
-func openInto(questions map[keys.DeploymentParts]*openings, s stored) error {
-	ask := func(h header) *openings {
+// openInto adds the encrypted parts of an item to the questions of their deployments.
+func openInto(questions map[keys.DeploymentParts]*question, s stored) error {
+	ask := func(h header) *question {
 		of := s.deployment(h)
 		if questions[of] == nil {
-			questions[of] = &openings{}
+			questions[of] = &question{}
 		}
 		return questions[of]
 	}
@@ -89,7 +81,12 @@ func openInto(questions map[keys.DeploymentParts]*openings, s stored) error {
 		if err != nil {
 			return err
 		}
-		ask(h).openBody(s.Item, s.l, h, rest)
+		q, size := ask(h), h.sizeOf(s.Body)
+		done := q.decrypt(s.l, h, rest)
+		q.then(func() (err error) {
+			s.Body, err = done()
+			return err
+		}, func() { s.Body = blank(size) })
 	}
 	for _, name := range s.sealedAttrs() {
 		body, err := decodeAttr(s.Text(name))
@@ -100,50 +97,17 @@ func openInto(questions map[keys.DeploymentParts]*openings, s stored) error {
 		if err != nil {
 			return err
 		}
-		ask(h).openAttr(s.Item, name, h, rest)
+		q := ask(h)
+		done := q.decrypt(layout{model: "run", rest: name}, h, rest)
+		set := func(text []byte) { s.Attrs = withAttrs(s.Attrs, table.Attrs{name: string(text)}) }
+		q.then(func() error {
+			text, err := done()
+			set(text)
+			return err
+		}, func() { set(nil) })
 	}
 	return nil
-}
-
-func (o *openings) openBody(item *table.Item, l layout, h header, rest []byte) {
-	done := o.decrypt(l, h, rest)
-	size := h.sizeOf(item.Body)
-	o.fill = append(o.fill, func() (err error) {
-		item.Body, err = done()
-		return err
-	})
-	o.blank = append(o.blank, func() { item.Body = blank(size) })
 }
 
 // blank is an empty JSON object that takes as many bytes as a body.
 func blank(size int) []byte { return []byte("{" + strings.Repeat(" ", max(size-2, 0)) + "}") }
-
-func (o *openings) openAttr(item *table.Item, name string, h header, rest []byte) {
-	done := o.decrypt(layout{model: "run", rest: name}, h, rest)
-	set := func(text string) { item.Attrs = withAttrs(item.Attrs, table.Attrs{name: text}) }
-	o.fill = append(o.fill, func() error {
-		text, err := done()
-		set(string(text))
-		return err
-	})
-	o.blank = append(o.blank, func() { set("") })
-}
-
-func (t *Table) answer(ctx context.Context, of keys.DeploymentParts, o *openings) error {
-	_, err := t.askInParts(ctx, of, graph.OperationDecrypt, graph.Encryption{}, o.question)
-	if errors.Is(err, ErrGone) {
-		for _, blank := range o.blank {
-			blank()
-		}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, fill := range o.fill {
-		if err := fill(); err != nil {
-			return failed(fmt.Sprintf("The repository's own encryption has failed: %v.", err))
-		}
-	}
-	return nil
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -14,7 +15,7 @@ import (
 // seal returns writes with their contents encrypted.
 func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, error) {
 	var sealed []table.Write // nil as long as no write has contents to encrypt
-	questions := map[keys.DeploymentParts]*sealings{}
+	questions := map[keys.DeploymentParts]*question{}
 	var own *contexts
 	for i, write := range writes {
 		body, attrs := contentsOf(write)
@@ -33,14 +34,15 @@ func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, 
 			}
 		}
 		if questions[of] == nil {
-			questions[of] = &sealings{deployment: of.Deployment}
+			questions[of] = &question{}
 		}
-		if err := questions[of].add(&sealed[i], l, own.of(write.Target()), body, attrs); err != nil {
+		if err := questions[of].seal(&sealed[i], l, of.Deployment, own.of(write.Target()), body, attrs); err != nil {
 			return nil, err
 		}
 	}
-	for of, s := range questions {
-		if err := t.sealAll(ctx, of, s); err != nil {
+	request := requestOf(ctx)
+	for of, q := range questions {
+		if err := t.settle(ctx, of, graph.OperationEncrypt, graph.Encryption{Context: request.Context, User: request.User}, q); err != nil {
 			return nil, err
 		}
 	}
@@ -84,48 +86,32 @@ func replace(write *table.Write, body []byte, attrs table.Attrs) {
 	}
 }
 
-// sealings are the writes of a deployment that one question seals.
-type sealings struct {
-	question
-
-	deployment string
-	// context is the context of all values, nil if each has its own.
-	context json.RawMessage
-	fill    []func()
-	blank   []func()
-}
-
-func (s *sealings) add(write *table.Write, l layout, own json.RawMessage, body []byte, attrs table.Attrs) error {
-	contextOf := func(own json.RawMessage) json.RawMessage {
-		if s.context != nil {
-			return s.context
-		}
-		return own
-	}
+// seal asks for the encryption of the body and the attributes of a write.
+func (q *question) seal(write *table.Write, l layout, deployment string, own json.RawMessage, body []byte, attrs table.Attrs) error {
 	bodyOf := func() []byte { return nil }
 	if body != nil {
 		var err error
-		if bodyOf, err = s.encrypt(l, s.deployment, own, body, contextOf); err != nil {
+		if bodyOf, err = q.encrypt(l, deployment, own, body); err != nil {
 			return err
 		}
 	}
 	attrsOf := map[string]func() []byte{}
 	for name, text := range attrs {
 		text, _ := text.(string)
-		done, err := s.encrypt(layout{model: "run", rest: name}, s.deployment, own, []byte(text), contextOf)
+		done, err := q.encrypt(layout{model: "run", rest: name}, deployment, own, []byte(text))
 		if err != nil {
 			return err
 		}
 		attrsOf[name] = done
 	}
-	s.fill = append(s.fill, func() {
+	q.then(func() error {
 		changed := table.Attrs{}
 		for name, done := range attrsOf {
 			changed[name] = encodeAttr(done())
 		}
 		replace(write, bodyOf(), changed)
-	})
-	s.blank = append(s.blank, func() {
+		return nil
+	}, func() {
 		changed := table.Attrs{}
 		for name := range attrsOf {
 			changed[name] = ""
@@ -138,11 +124,12 @@ func (s *sealings) add(write *table.Write, l layout, own json.RawMessage, body [
 	return nil
 }
 
-func (t *Table) sealAll(ctx context.Context, of keys.DeploymentParts, s *sealings) error {
-	request := requestOf(ctx)
-	context, err := t.askInParts(ctx, of, graph.OperationEncrypt, graph.Encryption{Context: request.Context, User: request.User}, s.question)
+// settle asks a question and puts its answers in their places. Nothing is left of contents that
+// are gone.
+func (t *Table) settle(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption, q *question) error {
+	err := t.askInParts(ctx, of, operation, asked, q)
 	if errors.Is(err, ErrGone) {
-		for _, blank := range s.blank {
+		for _, blank := range q.blank {
 			blank()
 		}
 		return nil
@@ -150,9 +137,10 @@ func (t *Table) sealAll(ctx context.Context, of keys.DeploymentParts, s *sealing
 	if err != nil {
 		return err
 	}
-	s.context = context
-	for _, fill := range s.fill {
-		fill()
+	for _, fill := range q.fill {
+		if err := fill(); err != nil {
+			return failed(fmt.Sprintf("The repository's own encryption has failed: %v.", err))
+		}
 	}
 	return nil
 }
@@ -163,36 +151,32 @@ const maxContext = 16 << 10
 // partBytes is how many bytes one question may have, unless it has a single value.
 const partBytes = 8 << 20
 
-// askInParts asks a question, and gives the answers to its parts. All parts have the context of the
-// first answer. It returns this context, nil if each value has its own.
-func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption, q question) (context json.RawMessage, err error) {
-	for from := 0; from < len(q.values); {
-		to, size := from, 0
-		for to < len(q.values) && (to == from || size+len(q.values[to].Data) <= partBytes) {
-			size += len(q.values[to].Data)
-			to++
+// askInParts asks a question in parts. All parts have the context of the first answer.
+func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption, q *question) error {
+	for left := q.values; len(left) > 0; left = left[len(asked.Values):] {
+		size := 0
+		last := slices.IndexFunc(left, func(value graph.EncryptedValue) bool {
+			size += len(value.Data)
+			return size > partBytes
+		})
+		asked.Values = left
+		if last >= 0 {
+			asked.Values = left[:max(last, 1)]
 		}
-		asked.Values = q.values[from:to]
 		ciphered, err := t.asked(ctx, of, operation, asked)
 		if err != nil {
-			return nil, err
-		}
-		for i, value := range ciphered.Values {
-			if err := q.take[from+i](value); err != nil {
-				return nil, err
-			}
+			return err
 		}
 		if len(ciphered.Context) > maxContext {
-			return nil, failed("The repository's own encryption has made a context that is larger than 16 KiB.")
+			return failed("The repository's own encryption has made a context that is larger than 16 KiB.")
 		}
+		q.made = append(q.made, ciphered.Values...)
 		if len(ciphered.Context) > 0 && string(ciphered.Context) != "null" {
 			// A repository that makes the context from the user may make another one each time.
-			context = ciphered.Context
-			asked.Context, asked.User = context, nil
+			q.context, asked.Context, asked.User = ciphered.Context, ciphered.Context, nil
 		}
-		from = to
 	}
-	return context, nil
+	return nil
 }
 
 // contexts are the contexts of items that are stored already.

@@ -210,30 +210,37 @@ func (w watcher) Item() *table.Item {
 	return item
 }
 
+// placeOf returns the layout of an item that may have contents, with its workspace, and with its
+// deployment if the key names it.
+func placeOf(key table.Key) (of keys.DeploymentParts, l layout, ok bool) {
+	if of, part, ok := keys.ParsePart(key); ok {
+		return of, layoutOf(part, key), true
+	}
+	if workspace, ok := keys.ParseAnswer(key); ok {
+		return keys.DeploymentParts{Workspace: workspace}, ofAnswer, true
+	}
+	parts, err := keys.ParseWebhookDelivery(key)
+	return keys.DeploymentParts{Workspace: parts.Workspace}, ofMessage, err == nil
+}
+
 // deploymentOf returns the marked deployment whose contents a write of a body and of attributes
 // stores.
 func (t *Table) deploymentOf(key table.Key, body []byte, attrs table.Attrs) (of keys.DeploymentParts, l layout, marked bool) {
-	if of, part, ok := keys.ParsePart(key); ok {
-		l := layoutOf(part, key)
-		return of, l, !l.plain && t.isMarked(of)
-	}
-	if workspace, ok := keys.ParseAnswer(key); ok {
-		deployment, _ := attrs[record.Deployment].(string)
-		of = keys.DeploymentParts{Workspace: workspace, Deployment: deployment}
-		return of, ofAnswer, t.isMarked(of)
-	}
-	parts, err := keys.ParseWebhookDelivery(key)
-	if err != nil {
+	of, l, ok := placeOf(key)
+	switch {
+	case !ok || l.plain:
 		return of, l, false
+	case l.rest == ofMessage.rest:
+		var about struct {
+			Deployment string `json:"deployment"`
+		}
+		if json.Unmarshal(body, &about) == nil {
+			of.Deployment = about.Deployment
+		}
+	case l.rest == ofAnswer.rest:
+		of.Deployment, _ = attrs[record.Deployment].(string)
 	}
-	var about struct {
-		Deployment string `json:"deployment"`
-	}
-	if json.Unmarshal(body, &about) != nil || about.Deployment == "" {
-		return of, l, false
-	}
-	of = keys.DeploymentParts{Workspace: parts.Workspace, Deployment: about.Deployment}
-	return of, ofMessage, t.isMarked(of)
+	return of, l, t.isMarked(of)
 }
 
 // stored is a stored item of which a part may be encrypted.
@@ -250,18 +257,8 @@ func (t *Table) sealed(item *table.Item) (s stored, ok bool) {
 	if s.Item = item; item == nil {
 		return s, false
 	}
-	var part keys.Part
-	if s.of, part, ok = keys.ParsePart(item.Key); ok {
-		s.l = layoutOf(part, item.Key)
-		return s, t.isMarked(s.of) && s.isSealed()
-	}
-	if s.of.Workspace, ok = keys.ParseAnswer(item.Key); ok {
-		s.l = ofAnswer
-		return s, s.isSealed()
-	}
-	parts, err := keys.ParseWebhookDelivery(item.Key)
-	s.of.Workspace, s.l = parts.Workspace, ofMessage
-	return s, err == nil && s.isSealed()
+	s.of, s.l, ok = placeOf(item.Key)
+	return s, ok && s.isSealed() && (s.of.Deployment == "" || t.isMarked(s.of))
 }
 
 func (s stored) isSealed() bool { return isSealed(s.Body) || len(s.sealedAttrs()) > 0 }
