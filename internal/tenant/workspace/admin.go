@@ -29,16 +29,12 @@ func (s *Store) KeepAdmin(ctx context.Context, workspaceID string, leaving table
 		return nil, err
 	}
 	others := 0
-	members, err := table.AllItems(ctx, s.table, keys.Members(workspaceID))
+	members, err := s.Members(ctx, workspaceID)
 	if err != nil {
-		return nil, fmt.Errorf("list members: %w", err)
+		return nil, err
 	}
-	for _, item := range members {
-		m, err := decodeMember(item)
-		if err != nil {
-			return nil, err
-		}
-		if m.Role == Admin && item.Key != leaving {
+	for _, m := range members {
+		if m.Role == Admin && keys.Member(workspaceID, m.ID) != leaving {
 			others++
 		}
 	}

@@ -112,50 +112,34 @@ func (s *Store) SetRole(ctx context.Context, workspaceID, memberID string, role 
 	if _, err := ParseRole(string(role)); err != nil {
 		return Member{}, err
 	}
-	return s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write, error) {
+	return s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write) {
 		if m.Role == role {
-			return m, nil, nil
+			return m, nil
 		}
 		now := s.now()
 		change := record.Change(keys.Member(workspaceID, m.ID), now, nil, table.Equals(record.Version, m.version))
-		var guard []table.Write
-		if m.Role == Admin {
-			write, err := s.KeepAdmin(ctx, workspaceID, change.Key)
-			if err != nil {
-				return Member{}, nil, err
-			}
-			guard = append(guard, write)
-		}
 		m.Role, m.Updated, m.version = role, now, m.version+1
 		change.Body = record.Encode(m)
-		return m, append(guard, change, m.audit(ctx, audit.UpdateMember).Write(workspaceID, now)), nil
+		return m, []table.Write{change, m.audit(ctx, audit.UpdateMember).Write(workspaceID, now)}
 	})
 }
 
 // RemoveMember takes a member out of a workspace; an unknown member is a fault.NotFound, and
 // the last admin is a fault.Conflict.
 func (s *Store) RemoveMember(ctx context.Context, workspaceID, memberID string, expect record.Versions) error {
-	_, err := s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write, error) {
-		key := keys.Member(workspaceID, m.ID)
-		writes := []table.Write{
-			table.Delete{Key: key, If: table.Equals(record.Version, m.version)}, m.audit(ctx, audit.RemoveMember).Write(workspaceID, s.now()),
+	_, err := s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write) {
+		return m, []table.Write{
+			table.Delete{Key: keys.Member(workspaceID, m.ID), If: table.Equals(record.Version, m.version)},
+			m.audit(ctx, audit.RemoveMember).Write(workspaceID, s.now()),
 		}
-		if m.Role == Admin {
-			guard, err := s.KeepAdmin(ctx, workspaceID, key)
-			if err != nil {
-				return Member{}, nil, err
-			}
-			writes = append(writes, guard)
-		}
-		return m, writes, nil
 	})
 	return err
 }
 
-// changeMember reads a member and applies the writes that change returns. If there are no
-// writes, nothing changes.
+// changeMember reads a member and applies the writes that change returns, if the workspace can
+// lose the member as an admin. If there are no writes, nothing changes.
 func (s *Store) changeMember(
-	ctx context.Context, workspaceID, memberID string, expect record.Versions, change func(Member) (Member, []table.Write, error),
+	ctx context.Context, workspaceID, memberID string, expect record.Versions, change func(Member) (Member, []table.Write),
 ) (Member, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Member, record.Outbox, error) {
 		m, err := s.Member(ctx, workspaceID, memberID)
@@ -165,8 +149,13 @@ func (s *Store) changeMember(
 		if err != nil {
 			return Member{}, record.Outbox{}, err
 		}
-		m, writes, err := change(m)
-		return m, record.Write(writes...), err
+		wasAdmin := m.Role == Admin
+		m, writes := change(m)
+		if wasAdmin && len(writes) > 0 {
+			guard, err := s.KeepAdmin(ctx, workspaceID, keys.Member(workspaceID, m.ID))
+			return m, record.Write(append(writes, guard)...), err
+		}
+		return m, record.Write(writes...), nil
 	})
 }
 
