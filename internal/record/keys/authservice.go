@@ -10,13 +10,13 @@ import (
 // AuthProvider is the key of an OAuth provider. A workspace's providers share a partition, so that
 // their list is one consistent read.
 func AuthProvider(workspace, provider string) table.Key {
-	return table.Key{PK: authProvidersPK(workspace), SK: provider}
+	return table.Key{PK: AuthProviders(workspace).PK, SK: provider}
 }
 
-func authProvidersPK(workspace string) string { return "W#" + workspace + "#AUTH-PROVIDERS" }
-
 // AuthProviders asks for a workspace's OAuth providers, by name.
-func AuthProviders(workspace string) table.Query { return table.Query{PK: authProvidersPK(workspace)} }
+func AuthProviders(workspace string) table.Query {
+	return table.Query{PK: "W#" + workspace + "#AUTH-PROVIDERS"}
+}
 
 // AuthRequest is the key of a request for a user's consent.
 func AuthRequest(workspace, request string) table.Key {
@@ -76,16 +76,12 @@ func AuthEvents(workspace, user string) table.Query {
 
 // AuthConnection is the key of an agent's permission to use a token.
 func AuthConnection(workspace, agent, token string) table.Key {
-	return table.Key{PK: authAgentPK(workspace, agent), SK: token}
-}
-
-func authAgentPK(workspace, agent string) string {
-	return "W#" + workspace + "#AUTH-AGENT#" + url.QueryEscape(agent)
+	return table.Key{PK: AuthConnections(workspace, agent).PK, SK: token}
 }
 
 // AuthConnections asks for the tokens that an agent may use, the oldest token first.
 func AuthConnections(workspace, agent string) table.Query {
-	return table.Query{PK: authAgentPK(workspace, agent)}
+	return table.Query{PK: "W#" + workspace + "#AUTH-AGENT#" + url.QueryEscape(agent)}
 }
 
 // AuthConnectionListEntry places an agent's permission among the permissions for a token.

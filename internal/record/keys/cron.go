@@ -9,24 +9,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-func cronsPK(workspace, deployment string) string {
-	return deploymentPK(workspace, deployment) + "#CRONS"
-}
-
 // Cron is the key of a cron, in the partition that holds all crons of its deployment. Ids sort
 // by creation.
 func Cron(workspace, deployment, cron string) table.Key {
-	return table.Key{PK: cronsPK(workspace, deployment), SK: cron}
+	return table.Key{PK: Crons(workspace, deployment).PK, SK: cron}
 }
 
 // Crons asks for a deployment's crons, oldest first.
 func Crons(workspace, deployment string) table.Query {
-	return table.Query{PK: cronsPK(workspace, deployment)}
+	return table.Query{PK: deploymentPK(workspace, deployment) + "#CRONS"}
 }
 
 // CronCount is the key of the count of a deployment's crons, which is bounded.
 func CronCount(workspace, deployment string) table.Key {
-	return table.Key{PK: cronsPK(workspace, deployment) + "#COUNT", SK: "COUNT"}
+	return table.Key{PK: Crons(workspace, deployment).PK + "#COUNT", SK: "COUNT"}
 }
 
 // CronParts are the ids in a cron's key.

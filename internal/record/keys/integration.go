@@ -12,41 +12,33 @@ import (
 // GitHubIntegration is the key of a workspace's use of an installation of the GitHub App. Ids sort
 // by creation.
 func GitHubIntegration(workspace, integration string) table.Key {
-	return table.Key{PK: gitHubIntegrationsPK(workspace), SK: integration}
+	return table.Key{PK: GitHubIntegrations(workspace).PK, SK: integration}
 }
-
-func gitHubIntegrationsPK(workspace string) string { return "W#" + workspace + "#GITHUB-INTEGRATIONS" }
 
 // GitHubIntegrations asks for a workspace's installations of the GitHub App, oldest first.
 func GitHubIntegrations(workspace string) table.Query {
-	return table.Query{PK: gitHubIntegrationsPK(workspace)}
+	return table.Query{PK: "W#" + workspace + "#GITHUB-INTEGRATIONS"}
 }
 
 // GitCredential is the key of a workspace's credentials for a git host. Ids sort by creation.
 func GitCredential(workspace, integration string) table.Key {
-	return table.Key{PK: gitCredentialsPK(workspace), SK: integration}
+	return table.Key{PK: GitCredentials(workspace).PK, SK: integration}
 }
-
-func gitCredentialsPK(workspace string) string { return "W#" + workspace + "#GIT-CREDENTIALS" }
 
 // GitCredentials asks for a workspace's credentials for git hosts, oldest first.
 func GitCredentials(workspace string) table.Query {
-	return table.Query{PK: gitCredentialsPK(workspace)}
-}
-
-func integrationUsesPK(workspace, integration string) string {
-	return "W#" + workspace + "#INTEGRATION#" + integration + "#USES"
+	return table.Query{PK: "W#" + workspace + "#GIT-CREDENTIALS"}
 }
 
 // IntegrationUse is the key of the note that a deployment is cloned with an integration of
 // either kind.
 func IntegrationUse(workspace, integration, deployment string) table.Key {
-	return table.Key{PK: integrationUsesPK(workspace, integration), SK: deployment}
+	return table.Key{PK: IntegrationUses(workspace, integration).PK, SK: deployment}
 }
 
 // IntegrationUses asks for the deployments that are cloned with an integration.
 func IntegrationUses(workspace, integration string) table.Query {
-	return table.Query{PK: integrationUsesPK(workspace, integration)}
+	return table.Query{PK: "W#" + workspace + "#INTEGRATION#" + integration + "#USES"}
 }
 
 // IntegrationUseDeployment reads the deployment back from the key of a use.
@@ -65,21 +57,19 @@ func InstallationBinding(workspace string, installation int64) table.Key {
 // InstallationGate is the key on which the workspaces that bind an installation, and the
 // workspace that removes it, take turns.
 func InstallationGate(installation int64) table.Key {
-	return table.Key{PK: installationPK(installation), SK: "GATE"}
+	return table.Key{PK: InstallationBindings(installation).PK, SK: "GATE"}
 }
 
 // InstallationBindingEntry places a binding among the bindings of its installation: an event
 // of GitHub names only the installation.
 func InstallationBindingEntry(workspace string, installation int64) table.Key {
-	return table.Key{PK: installationPK(installation), SK: workspace}
+	return table.Key{PK: InstallationBindings(installation).PK, SK: workspace}
 }
-
-func installationPK(installation int64) string { return fmt.Sprintf("INSTALLATIONS#%d", installation) }
 
 // InstallationBindings asks for the workspaces to which an installation of the GitHub App is
 // bound.
 func InstallationBindings(installation int64) table.Query {
-	return table.Query{Index: table.ByList, PK: installationPK(installation)}
+	return table.Query{Index: table.ByList, PK: fmt.Sprintf("INSTALLATIONS#%d", installation)}
 }
 
 // InstallationWorkspace reads the workspace back from the key of a binding.

@@ -9,12 +9,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-func listenersPK(workspace string) string { return "W#" + workspace + "#LISTENERS" }
-
 // Listener is the key of a listener. A workspace's listeners share a partition, so that their list
 // is one consistent read.
 func Listener(workspace, listener string) table.Key {
-	return table.Key{PK: listenersPK(workspace), SK: listener}
+	return table.Key{PK: Listeners(workspace).PK, SK: listener}
 }
 
 // ListenerID reads a listener's id back from its key.
@@ -39,7 +37,7 @@ func DueListener(listener string, due time.Time) table.Key { return dueListeners
 func DueListeners(dueBy time.Time) []table.Query { return dueListeners.until(dueBy) }
 
 // Listeners asks for a workspace's listeners, oldest first.
-func Listeners(workspace string) table.Query { return table.Query{PK: listenersPK(workspace)} }
+func Listeners(workspace string) table.Query { return table.Query{PK: "W#" + workspace + "#LISTENERS"} }
 
 // ListenerName reserves the compute on which a listener runs releases, as its user named it,
 // for one listener of the workspace.
@@ -124,19 +122,15 @@ func ListenerOutput(workspace, deployment, revision string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#LISTENER-OUTPUT", SK: revision}
 }
 
-func listenerReleasesPK(workspace, listener string) string {
-	return listenerPK(workspace, listener) + "#RELEASES"
-}
-
 // ListenerReleaseEntry places a release among the releases of its listener.
 func ListenerReleaseEntry(workspace, listener, revision string) table.Key {
-	return table.Key{PK: listenerReleasesPK(workspace, listener), SK: revision}
+	return table.Key{PK: listenerPK(workspace, listener) + "#RELEASES", SK: revision}
 }
 
 // ListenerReleases asks for the releases of a listener whose revision was created after a
 // given revision, oldest first. after may be "".
 func ListenerReleases(workspace, listener, after string) table.Query {
-	query := table.Query{Index: table.ByList, PK: listenerReleasesPK(workspace, listener)}
+	query := table.Query{Index: table.ByList, PK: listenerPK(workspace, listener) + "#RELEASES"}
 	if after != "" {
 		query.From = after + "!" // directly behind the revision's own key
 	}

@@ -14,10 +14,6 @@ const (
 	PermitRows = 32
 )
 
-func permitsPK(workspace, deployment string, row int) string {
-	return fmt.Sprintf("%s#SEATS#%02d", deploymentPK(workspace, deployment), row)
-}
-
 // permitPrefix and permitWaitPrefix sort the waiting runs behind the permits.
 const (
 	permitPrefix     = "SEAT#"
@@ -26,19 +22,19 @@ const (
 
 // Permit is the key of a permit that is taken.
 func Permit(workspace, deployment string, row, number int) table.Key {
-	return table.Key{PK: permitsPK(workspace, deployment, row), SK: fmt.Sprintf("%s%02d", permitPrefix, number)}
+	return table.Key{PK: Permits(workspace, deployment, row).PK, SK: fmt.Sprintf("%s%02d", permitPrefix, number)}
 }
 
 // PermitWait is the place of a run among the runs that wait for a permit of a row, in the
 // order of their ids.
 func PermitWait(workspace, deployment string, row int, run string) table.Key {
-	return table.Key{PK: permitsPK(workspace, deployment, row), SK: permitWaitPrefix + run}
+	return table.Key{PK: Permits(workspace, deployment, row).PK, SK: permitWaitPrefix + run}
 }
 
 // Permits asks for the permits of a row that are taken, and then for the runs that wait for a
 // permit.
 func Permits(workspace, deployment string, row int) table.Query {
-	return table.Query{PK: permitsPK(workspace, deployment, row)}
+	return table.Query{PK: fmt.Sprintf("%s#SEATS#%02d", deploymentPK(workspace, deployment), row)}
 }
 
 // PermitFor spreads ids over rows, or over the permits of one row.

@@ -17,42 +17,38 @@ func WorkspaceName(name string) table.Key { return table.Key{PK: workspaceNames,
 // WorkspaceNames asks for all workspaces, by name.
 func WorkspaceNames() table.Query { return table.Query{PK: workspaceNames} }
 
-func membersPK(workspace string) string { return "W#" + workspace + "#MEMBERS" }
-
 // Member is the key of a membership. Its id stands for the user.
-func Member(workspace, id string) table.Key { return table.Key{PK: membersPK(workspace), SK: id} }
+func Member(workspace, id string) table.Key { return table.Key{PK: Members(workspace).PK, SK: id} }
 
 // Members asks for a workspace's members.
-func Members(workspace string) table.Query { return table.Query{PK: membersPK(workspace)} }
-
-func keyRecordsPK(workspace string) string { return "W#" + workspace + "#API-KEYS" }
+func Members(workspace string) table.Query { return table.Query{PK: "W#" + workspace + "#MEMBERS"} }
 
 // APIKeyRecord is the key of the record of an API key. The API key is looked up under another
 // key.
 func APIKeyRecord(workspace, id string) table.Key {
-	return table.Key{PK: keyRecordsPK(workspace), SK: id}
+	return table.Key{PK: APIKeyRecords(workspace).PK, SK: id}
 }
 
 // APIKeyRecords asks for the records of a workspace's API keys, the oldest first.
-func APIKeyRecords(workspace string) table.Query { return table.Query{PK: keyRecordsPK(workspace)} }
-
-func trustRulesPK(workspace string) string { return "W#" + workspace + "#TRUST-RULES" }
+func APIKeyRecords(workspace string) table.Query {
+	return table.Query{PK: "W#" + workspace + "#API-KEYS"}
+}
 
 // TrustRule is the key of a trust rule. The workspace trusts the tokens of its rules.
 func TrustRule(workspace, id string) table.Key {
-	return table.Key{PK: trustRulesPK(workspace), SK: id}
+	return table.Key{PK: TrustRules(workspace).PK, SK: id}
 }
 
 // TrustRules asks for a workspace's trust rules, the oldest first.
-func TrustRules(workspace string) table.Query { return table.Query{PK: trustRulesPK(workspace)} }
-
-func auditPK(workspace string) string { return "W#" + workspace + "#AUDIT" }
+func TrustRules(workspace string) table.Query {
+	return table.Query{PK: "W#" + workspace + "#TRUST-RULES"}
+}
 
 // AuditEntry is the key of an entry of a workspace's audit log. Entry ids sort by time.
-func AuditEntry(workspace, id string) table.Key { return table.Key{PK: auditPK(workspace), SK: id} }
+func AuditEntry(workspace, id string) table.Key { return table.Key{PK: AuditLog(workspace).PK, SK: id} }
 
 // AuditLog asks for a workspace's audit log, the oldest entry first.
-func AuditLog(workspace string) table.Query { return table.Query{PK: auditPK(workspace)} }
+func AuditLog(workspace string) table.Query { return table.Query{PK: "W#" + workspace + "#AUDIT"} }
 
 // Answer is the key of the answer to a request that its client may repeat. The client's own
 // key is any text, and becomes a digest here.

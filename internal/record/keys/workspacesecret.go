@@ -7,16 +7,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-func workspaceSecretsPK(workspace string) string { return "W#" + workspace + "#SECRETS" }
-
 // WorkspaceSecret is the key of a secret of a workspace, among all secrets of the workspace.
 func WorkspaceSecret(workspace, name string) table.Key {
-	return table.Key{PK: workspaceSecretsPK(workspace), SK: name}
+	return table.Key{PK: WorkspaceSecrets(workspace).PK, SK: name}
 }
 
 // ParseWorkspaceSecret reads workspace and name back from the key of a secret.
 func ParseWorkspaceSecret(key table.Key) (workspace, name string, err error) {
-	if workspace, err = WorkspaceOf(key); err != nil || key.PK != workspaceSecretsPK(workspace) {
+	if workspace, err = WorkspaceOf(key); err != nil || key.PK != WorkspaceSecrets(workspace).PK {
 		return "", "", fmt.Errorf("key %v is not that of a secret", key)
 	}
 	return workspace, key.SK, nil
@@ -24,7 +22,7 @@ func ParseWorkspaceSecret(key table.Key) (workspace, name string, err error) {
 
 // WorkspaceSecrets asks for a workspace's secrets, by name.
 func WorkspaceSecrets(workspace string) table.Query {
-	return table.Query{PK: workspaceSecretsPK(workspace)}
+	return table.Query{PK: "W#" + workspace + "#SECRETS"}
 }
 
 const secretUse = "#SECRET#"
