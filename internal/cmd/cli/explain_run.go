@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -40,32 +39,20 @@ type runMoment struct {
 func newRunsExplain() *cobra.Command {
 	var where Where
 	var asJSON bool
-	cmd := where.asks(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run failed, ended or waits, and when each part was done", Long: explainRunLong}, cobra.ExactArgs(3),
-		func(cmd *cobra.Command, server *api, args []string) error {
-			if err := checkIDs(args[1:]); err != nil {
-				return err
-			}
-			found, err := server.agent(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			shown, err := found.explainRun(cmd.Context(), args[1], args[2])
-			if err != nil {
+	cmd := where.asksAgent(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run failed, ended or waits, and when each part was done", Long: explainRunLong}, 3,
+		func(cmd *cobra.Command, found *agent, run string, _ []string) error {
+			var shown runExplanation
+			if err := found.do(cmd.Context(), http.MethodGet, run+"/explanation", nil, &shown); err != nil {
 				return err
 			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(shown)
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), shown.text())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), shown.text())
 			return err
 		})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
-}
-
-func (a *agent) explainRun(ctx context.Context, thread, run string) (e runExplanation, err error) {
-	err = a.do(ctx, http.MethodGet, a.path+"/threads/"+thread+"/runs/"+run+"/explanation", nil, &e)
-	return e, err
 }
 
 // text returns the explanation for a person, the cause first.

@@ -32,17 +32,10 @@ func newRuns() *cobra.Command {
 func newRunsList() *cobra.Command {
 	var where Where
 	var list output.List
-	cmd := where.asks(&cobra.Command{Use: "list DEPLOYMENT THREAD", Short: "List the runs of a thread, the newest first"}, cobra.ExactArgs(2),
-		func(cmd *cobra.Command, server *api, args []string) error {
-			if err := checkIDs(args[1:]); err != nil {
-				return err
-			}
-			found, err := server.agent(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
+	cmd := where.asksAgent(&cobra.Command{Use: "list DEPLOYMENT THREAD", Short: "List the runs of a thread, the newest first"}, 2,
+		func(cmd *cobra.Command, found *agent, thread string, _ []string) error {
 			runs := []runShown{}
-			if err := found.do(cmd.Context(), http.MethodGet, found.path+"/threads/"+args[1]+"/runs?limit=100", nil, &runs); err != nil {
+			if err := found.do(cmd.Context(), http.MethodGet, thread+"/runs?limit=100", nil, &runs); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -58,16 +51,9 @@ func newRunsList() *cobra.Command {
 // newRun makes a command that prints a document of a run, also if there is an error as well.
 func newRun(use, short string, document func(ctx context.Context, found *agent, run string) (json.RawMessage, error)) *cobra.Command {
 	var where Where
-	cmd := where.asks(&cobra.Command{Use: use + " DEPLOYMENT THREAD RUN", Short: short}, cobra.ExactArgs(3),
-		func(cmd *cobra.Command, server *api, args []string) error {
-			if err := checkIDs(args[1:]); err != nil {
-				return err
-			}
-			found, err := server.agent(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			text, err := document(cmd.Context(), found, found.path+"/threads/"+args[1]+"/runs/"+args[2])
+	cmd := where.asksAgent(&cobra.Command{Use: use + " DEPLOYMENT THREAD RUN", Short: short}, 3,
+		func(cmd *cobra.Command, found *agent, run string, _ []string) error {
+			text, err := document(cmd.Context(), found, run)
 			if text != nil {
 				_, printed := fmt.Fprintln(cmd.OutOrStdout(), string(text))
 				err = errors.Join(err, printed)
@@ -105,15 +91,8 @@ agent writes it. Only the agent's answer goes to stdout.`
 func newRunsStream() *cobra.Command {
 	var where Where
 	var asJSON bool
-	cmd := where.asks(&cobra.Command{Use: "stream DEPLOYMENT THREAD RUN", Short: "Print the answer of a run while it is written", Long: runsStreamLong}, cobra.ExactArgs(3),
-		func(cmd *cobra.Command, server *api, args []string) error {
-			if err := checkIDs(args[1:]); err != nil {
-				return err
-			}
-			found, err := server.agent(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
+	cmd := where.asksAgent(&cobra.Command{Use: "stream DEPLOYMENT THREAD RUN", Short: "Print the answer of a run while it is written", Long: runsStreamLong}, 3,
+		func(cmd *cobra.Command, found *agent, _ string, args []string) error {
 			teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
 			if asJSON {
 				teller = output.NewJSON(cmd.OutOrStdout())
@@ -121,7 +100,7 @@ func newRunsStream() *cobra.Command {
 			show := telling(teller)
 			c := &conversation{agent: found, thread: args[1], runs: 1}
 			result := output.Event{Kind: output.KindResult, Status: "succeeded", Thread: c.thread}
-			err = c.hear(cmd.Context(), found.run(c.thread, args[2]), show, cmd.OutOrStdout(), asJSON)
+			err := c.hear(cmd.Context(), found.run(c.thread, args[2]), show, cmd.OutOrStdout(), asJSON)
 			if err != nil {
 				result.Status, result.Text = "failed", err.Error()
 			}
@@ -137,16 +116,9 @@ func newRunsStream() *cobra.Command {
 func newRunsCancel() *cobra.Command {
 	var where Where
 	var done output.Outcome
-	cmd := where.asks(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; the shown part of its answer stays"}, cobra.ExactArgs(3),
-		func(cmd *cobra.Command, server *api, args []string) error {
-			if err := checkIDs(args[1:]); err != nil {
-				return err
-			}
-			found, err := server.agent(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if err := found.do(cmd.Context(), http.MethodPost, found.path+"/threads/"+args[1]+"/runs/"+args[2]+"/cancel?wait=true", nil, nil); err != nil {
+	cmd := where.asksAgent(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; the shown part of its answer stays"}, 3,
+		func(cmd *cobra.Command, found *agent, run string, args []string) error {
+			if err := found.do(cmd.Context(), http.MethodPost, run+"/cancel?wait=true", nil, nil); err != nil {
 				return err
 			}
 			return done.Print(cmd, "the run "+args[2]+" is ended", map[string]any{"thread_id": args[1], "run_id": args[2]})

@@ -27,15 +27,24 @@ func newThreads() *cobra.Command {
 	return exit.Group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow())
 }
 
-// checkIDs returns an error unless the arguments are the id of a thread and the id of a run, as far
-// as there are any.
-func checkIDs(args []string) error {
-	for i, kind := range []string{"thread", "run"} {
-		if i < len(args) && !id.Valid(args[i]) {
-			return exit.Usagef("%s must be the id of a %s, not %q", strings.ToUpper(kind), kind, args[i])
+// asksAgent turns a command into a command that talks to the agent of a deployment. Its arguments are
+// the deployment, the id of a thread and, if there are three, the id of a run. run gets the path of
+// the thread or of the run.
+func (w *Where) asksAgent(cmd *cobra.Command, count int, run func(cmd *cobra.Command, found *agent, path string, args []string) error) *cobra.Command {
+	return w.asks(cmd, cobra.ExactArgs(count), func(cmd *cobra.Command, server *api, args []string) error {
+		path := ""
+		for i, kind := range []string{"thread", "run"}[:count-1] {
+			if !id.Valid(args[i+1]) {
+				return exit.Usagef("%s must be the id of a %s, not %q", strings.ToUpper(kind), kind, args[i+1])
+			}
+			path += "/" + kind + "s/" + args[i+1]
 		}
-	}
-	return nil
+		found, err := server.agent(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return run(cmd, found, found.path+path, args)
+	})
 }
 
 func newThreadsList() *cobra.Command {
@@ -70,18 +79,11 @@ func newThreadsList() *cobra.Command {
 func newThreadsShow() *cobra.Command {
 	var where Where
 	var asJSON bool
-	cmd := where.asks(&cobra.Command{Use: "show DEPLOYMENT THREAD", Short: "Print the messages of a thread, or with --json its state"}, cobra.ExactArgs(2),
-		func(cmd *cobra.Command, server *api, args []string) error {
-			if err := checkIDs(args[1:]); err != nil {
-				return err
-			}
-			found, err := server.agent(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
+	cmd := where.asksAgent(&cobra.Command{Use: "show DEPLOYMENT THREAD", Short: "Print the messages of a thread, or with --json its state"}, 2,
+		func(cmd *cobra.Command, found *agent, path string, args []string) error {
 			if asJSON {
 				var state json.RawMessage
-				if err := found.do(cmd.Context(), http.MethodGet, found.path+"/threads/"+args[1]+"/state", nil, &state); err != nil {
+				if err := found.do(cmd.Context(), http.MethodGet, path+"/state", nil, &state); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), string(state))
