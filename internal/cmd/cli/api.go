@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"syscall"
 	"time"
 
@@ -65,6 +66,12 @@ type deployment struct {
 	Purge *time.Time `json:"purge_at,omitempty"`
 }
 
+// page is a page of a list of the interface.
+type page[T any] struct {
+	Resources []T    `json:"resources"`
+	Cursor    string `json:"cursor"`
+}
+
 type sourceConfig struct {
 	URL         string `json:"custom_url"`
 	RepoURL     string `json:"repo_url,omitempty"`
@@ -103,23 +110,19 @@ func (d deployment) revision(revision string) string { return d.path() + "/revis
 // named finds a deployment by its name; ok reports whether there is such a deployment. A stack's
 // list may be a moment behind, so the deployment is then read by its id.
 func (a *api) named(ctx context.Context, name string) (found deployment, ok bool, err error) {
-	var page struct {
-		Resources []deployment `json:"resources"`
-	}
+	var page page[deployment]
 	if err := a.do(ctx, http.MethodGet, "/v2/deployments?"+url.Values{"name": {name}}.Encode(), nil, &page); err != nil {
 		return found, false, err
 	}
-	for _, d := range page.Resources {
-		if d.Name != name {
-			continue
-		}
-		err := a.do(ctx, http.MethodGet, d.path(), nil, &found)
-		if answer, refused := errors.AsType[*client.APIError](err); refused && answer.Status == http.StatusNotFound {
-			return deployment{}, false, nil // it was deleted
-		}
-		return found, true, err
+	at := slices.IndexFunc(page.Resources, func(d deployment) bool { return d.Name == name })
+	if at < 0 {
+		return found, false, nil
 	}
-	return found, false, nil
+	err = a.do(ctx, http.MethodGet, page.Resources[at].path(), nil, &found)
+	if client.IsNotFound(err) {
+		return deployment{}, false, nil // it was deleted
+	}
+	return found, true, err
 }
 
 // deployment finds a deployment by its id or its name.

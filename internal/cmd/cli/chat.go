@@ -47,16 +47,8 @@ func newChat() *cobra.Command {
 			if message == "" && ok && isFile && !asJSON && term.IsTerminal(int(in.Fd())) && output.CanMove(out) {
 				return c.live(cmd.Context(), in, out)
 			}
-			teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
-			if asJSON {
-				teller = output.NewJSON(cmd.OutOrStdout())
-			}
-			c.teller = teller
-			lines, first := cmd.InOrStdin(), c.ask
-			if message != "" {
-				lines, first = strings.NewReader(message), nil
-			}
-			return errors.Join(c.script(cmd.Context(), lines, first, cmd.OutOrStdout(), asJSON), teller.Close())
+			teller := c.prints(cmd, asJSON)
+			return errors.Join(c.script(cmd.Context(), message, cmd.InOrStdin()), teller.Close())
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&thread, "thread", "", "id of a thread to go on with (default: a new one)")
@@ -70,7 +62,10 @@ func newChat() *cobra.Command {
 type conversation struct {
 	agent             *agent
 	thread, assistant string
-	teller            output.Teller
+	// show gets the events, and stdout the answers and questions, unless they are events, too.
+	show   func(output.Event)
+	stdout io.Writer
+	asJSON bool
 	// runs counts the runs.
 	runs int
 	// asked are the questions of the graph that wait for an answer.
@@ -99,17 +94,24 @@ func newConversation(ctx context.Context, server *api, deployment, thread, assis
 	return c, err
 }
 
-// script asks the lines in turn. Only the agent's answers and questions go to stdout. If first is
-// not nil, it is called before the first line: it prints the question that waits already.
-func (c *conversation) script(
-	ctx context.Context, lines io.Reader, first func(func(output.Event), io.Writer, bool) error, stdout io.Writer, asJSON bool,
-) error {
-	began := telling(c.teller)
-	began(output.Event{Kind: output.KindThread, Thread: c.thread})
-	if first != nil {
-		if err := first(began, stdout, asJSON); err != nil {
-			return err
-		}
+// prints makes the conversation print what happens. The caller closes the teller at the end.
+func (c *conversation) prints(cmd *cobra.Command, asJSON bool) output.Teller {
+	teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
+	if asJSON {
+		teller = output.NewJSON(cmd.OutOrStdout())
+	}
+	c.show, c.stdout, c.asJSON = telling(teller), cmd.OutOrStdout(), asJSON
+	return teller
+}
+
+// script asks the message, or without a message the lines in turn, after the question that waits
+// already. Only the agent's answers and questions go to stdout.
+func (c *conversation) script(ctx context.Context, message string, lines io.Reader) error {
+	c.show(output.Event{Kind: output.KindThread, Thread: c.thread})
+	if message != "" {
+		lines = strings.NewReader(message)
+	} else if err := c.ask(); err != nil {
+		return err
 	}
 	said := bufio.NewScanner(lines)
 	for said.Scan() {
@@ -117,59 +119,59 @@ func (c *conversation) script(
 		if line == "" {
 			continue
 		}
-		if err := c.turn(ctx, line, began, stdout, asJSON); err != nil {
-			began(output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error(), Thread: c.thread})
+		if err := c.turn(ctx, line); err != nil {
+			c.show(output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error(), Thread: c.thread})
 			return err
 		}
 	}
 	if err := said.Err(); err != nil {
 		return err
 	}
-	if asJSON {
-		began(output.Event{Kind: output.KindResult, Status: "succeeded", Thread: c.thread})
+	if c.asJSON {
+		c.show(output.Event{Kind: output.KindResult, Status: "succeeded", Thread: c.thread})
 	}
 	return nil
 }
 
 // turn says one line and prints the answer, and the question that the graph then waits for.
-func (c *conversation) turn(ctx context.Context, line string, show func(output.Event), stdout io.Writer, asJSON bool) error {
+func (c *conversation) turn(ctx context.Context, line string) error {
 	answer, err := c.say(ctx, line)
 	if err != nil {
 		return err
 	}
 	c.runs++
-	if asJSON {
-		show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: line})
+	if c.asJSON {
+		c.show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: line})
 	}
-	if err := c.hear(ctx, answer, show, stdout, asJSON); err != nil {
+	if err := c.hear(ctx, answer); err != nil {
 		return err
 	}
 	if c.asked, err = c.agent.questions(ctx, c.thread); err != nil {
 		return err
 	}
-	return c.ask(show, stdout, asJSON)
+	return c.ask()
 }
 
 // ask prints the first question that waits, if there is one: the next line answers it.
-func (c *conversation) ask(show func(output.Event), stdout io.Writer, asJSON bool) error {
+func (c *conversation) ask() error {
 	if len(c.asked) == 0 {
 		return nil
 	}
 	text, hint := c.asked[0].text()
-	if asJSON {
-		show(output.Event{Kind: output.KindQuestion, Thread: c.thread, Name: c.asked[0].ID, Text: text})
+	if c.asJSON {
+		c.show(output.Event{Kind: output.KindQuestion, Thread: c.thread, Name: c.asked[0].ID, Text: text})
 		return nil
 	}
-	show(output.Event{Kind: output.KindNote, Text: hint})
-	_, err := io.WriteString(stdout, output.Plain(text)+"\n")
+	c.show(output.Event{Kind: output.KindNote, Text: hint})
+	_, err := io.WriteString(c.stdout, output.Plain(text)+"\n")
 	return err
 }
 
 // hear prints the answer of a run until the run has ended.
-func (c *conversation) hear(ctx context.Context, answer *answer, show func(output.Event), stdout io.Writer, asJSON bool) (err error) {
+func (c *conversation) hear(ctx context.Context, answer *answer) (err error) {
 	write := func(text string) {
-		if !asJSON && err == nil {
-			_, err = io.WriteString(stdout, text)
+		if !c.asJSON && err == nil {
+			_, err = io.WriteString(c.stdout, text)
 		}
 	}
 	open := "" // the message whose pieces are printed
@@ -178,16 +180,16 @@ func (c *conversation) hear(ctx context.Context, answer *answer, show func(outpu
 		switch {
 		case part.Failure != "":
 			failed = answer.failure(part.Failure)
-		case part.Token != "" && asJSON:
-			show(output.Event{Kind: output.KindToken, Run: c.runs, RunID: answer.ID, Text: part.Token})
+		case part.Token != "" && c.asJSON:
+			c.show(output.Event{Kind: output.KindToken, Run: c.runs, RunID: answer.ID, Text: part.Token})
 		case part.Token != "":
 			if open != "" && open != part.ID {
 				write("\n")
 			}
 			write(output.Plain(part.Token))
 			open = part.ID
-		case asJSON:
-			show(output.Event{Kind: output.KindMessage, Run: c.runs, RunID: answer.ID, Messages: []output.Message{*part.Message}})
+		case c.asJSON:
+			c.show(output.Event{Kind: output.KindMessage, Run: c.runs, RunID: answer.ID, Messages: []output.Message{*part.Message}})
 		case part.Message.Type == output.AI && part.Message.Content != "":
 			write(output.Plain(string(part.Message.Content)) + "\n")
 		}
@@ -199,8 +201,8 @@ func (c *conversation) hear(ctx context.Context, answer *answer, show func(outpu
 		return err
 	}
 	status, err := answer.status(ctx)
-	if asJSON {
-		show(output.Event{Kind: output.KindRunEnd, Run: c.runs, RunID: answer.ID, Status: status})
+	if c.asJSON {
+		c.show(output.Event{Kind: output.KindRunEnd, Run: c.runs, RunID: answer.ID, Status: status})
 	}
 	return err
 }

@@ -23,9 +23,7 @@ func (w *Where) completes(cmd *cobra.Command) {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 		defer cancel()
-		var page struct {
-			Resources []deployment `json:"resources"`
-		}
+		var page page[deployment]
 		if err := found.Call(ctx, http.MethodGet, "/v2/deployments?limit=100", nil, &page); err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
@@ -87,9 +88,7 @@ func lockContexts(ctx context.Context, work func(*contexts) error) (err error) {
 	}
 	lock, err := standalone.LockFile(file + ".lock")
 	for errors.Is(err, standalone.ErrLocked) {
-		select {
-		case <-time.After(lockPause):
-		case <-ctx.Done():
+		if !clock.Sleep(ctx, lockPause) {
 			return context.Cause(ctx)
 		}
 		lock, err = standalone.LockFile(file + ".lock")
@@ -111,9 +110,6 @@ func (c contexts) write() error {
 	file, err := contextsFile()
 	if err != nil {
 		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("write contexts: %w", err)
 	}
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -178,14 +178,13 @@ func (d *deploying) reviseUpload(ctx context.Context, exists bool, packed *tarba
 	text := fmt.Sprintf("%d files, %s, %s", packed.files, size(packed.size), d.config)
 	d.show(output.Event{Kind: output.KindUpload, Text: text})
 	same, err := d.unchanged(ctx, packed)
-	if err != nil || same && !d.dry {
+	switch {
+	case err != nil || same && !d.dry:
 		return "", err
-	}
-	if d.dry {
-		if same {
-			d.show(output.Event{Kind: output.KindNote, Text: "nothing has changed since revision " + d.found.Latest + ": no revision would be made"})
-			return "", nil
-		}
+	case same:
+		d.show(output.Event{Kind: output.KindNote, Text: "nothing has changed since revision " + d.found.Latest + ": no revision would be made"})
+		return "", nil
+	case d.dry:
 		d.say(exists, "of the upload")
 		return "", nil
 	}
@@ -250,7 +249,7 @@ func (d *deploying) patch(ctx context.Context, revision map[string]any) (string,
 // merged returns the existing secrets together with the secrets of the plan. A value that the
 // server does not show stays unchanged if the shown text is sent back.
 func (d *deploying) merged() []secret {
-	all := slices.Clone(d.found.Secrets)
+	all := append([]secret{}, d.found.Secrets...)
 	for _, s := range d.values {
 		at := slices.IndexFunc(all, func(other secret) bool { return other.Name == s.Name })
 		if at < 0 {
@@ -258,9 +257,6 @@ func (d *deploying) merged() []secret {
 		} else {
 			all[at] = s
 		}
-	}
-	if all == nil {
-		all = []secret{}
 	}
 	return all
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -53,10 +52,7 @@ func newDeploymentsList() *cobra.Command {
 		func(cmd *cobra.Command, server *api, _ []string) error {
 			all, rows := []deployment{}, [][]string{}
 			for cursor := ""; ; {
-				var page struct {
-					Resources []deployment `json:"resources"`
-					Cursor    string       `json:"cursor"`
-				}
+				var page page[deployment]
 				query := url.Values{"limit": {"100"}}
 				if cursor != "" {
 					query.Set("cursor", cursor)
@@ -189,9 +185,4 @@ func confirm(cmd *cobra.Command, yes bool, question string) error {
 		return nil
 	}
 	return errors.Join(exit.ErrInterrupted, err)
-}
-
-// deadline limits the time of a command that waits.
-func deadline(cmd *cobra.Command, limit *time.Duration) {
-	cmd.Flags().DurationVar(limit, "wait-timeout", 15*time.Minute, "how long to wait; exit code 8 when it is over")
 }

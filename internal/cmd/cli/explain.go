@@ -102,16 +102,23 @@ func logOf(status string) string {
 	}
 }
 
+// writeReason writes for a person why something failed, and what to do.
+func writeReason(text *strings.Builder, cause string, evidence []string, remedy string) {
+	if cause != "" {
+		fmt.Fprintln(text, output.Plain(cause))
+	}
+	for _, line := range evidence {
+		fmt.Fprintln(text, "    "+output.Plain(line))
+	}
+	if remedy != "" {
+		fmt.Fprintln(text, "To do: "+output.Plain(remedy))
+	}
+}
+
 // text returns the explanation for a person, the cause first.
 func (e explanation) text() string {
 	var text strings.Builder
-	fmt.Fprintln(&text, output.Plain(e.Cause))
-	for _, line := range e.Evidence {
-		fmt.Fprintln(&text, "    "+output.Plain(line))
-	}
-	if e.Remedy != "" {
-		fmt.Fprintln(&text, "To do: "+output.Plain(e.Remedy))
-	}
+	writeReason(&text, e.Cause, e.Evidence, e.Remedy)
 	serves := "no revision serves"
 	if e.Active != "" {
 		serves = "revision " + e.Active + " serves"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -58,15 +59,7 @@ func newRunsExplain() *cobra.Command {
 // text returns the explanation for a person, the cause first.
 func (e runExplanation) text() string {
 	var text strings.Builder
-	if e.Cause != nil {
-		fmt.Fprintln(&text, output.Plain(*e.Cause))
-	}
-	for _, line := range e.Evidence {
-		fmt.Fprintln(&text, "    "+output.Plain(line))
-	}
-	if e.Remedy != nil {
-		fmt.Fprintln(&text, "To do: "+output.Plain(*e.Remedy))
-	}
+	writeReason(&text, optional.Text(e.Cause), e.Evidence, optional.Text(e.Remedy))
 	fmt.Fprintf(&text, "Run %s has the status %s.\n", e.Run, e.Status)
 	moment := func(at time.Time, what string) {
 		fmt.Fprintf(&text, "    %s  +%.3fs  %s\n", output.Time(at), at.Sub(e.Created).Seconds(), output.Plain(what))

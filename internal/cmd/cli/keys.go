@@ -88,15 +88,13 @@ func RemoteKeysCreate(cmd *cobra.Command, done *output.Outcome, until func(expir
 // RemoteKeysList lets a command list the keys through the interface, too.
 func RemoteKeysList(cmd *cobra.Command, list *output.List) {
 	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
-		page := struct {
-			Resources []keyShown `json:"resources"`
-		}{Resources: []keyShown{}}
+		page := page[keyShown]{Resources: []keyShown{}}
 		if err := server.do(cmd.Context(), http.MethodGet, keysPath, nil, &page); err != nil {
 			return err
 		}
 		var rows [][]string
 		for _, k := range page.Resources {
-			rows = append(rows, []string{k.ID, k.Name, k.Role, k.Prefix + "...", output.Time(k.Created), optional(k.Expires), optional(k.LastUsed)})
+			rows = append(rows, []string{k.ID, k.Name, k.Role, k.Prefix + "...", output.Time(k.Created), optionalTime(k.Expires), optionalTime(k.LastUsed)})
 		}
 		header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
 		return list.Print(cmd, page.Resources, header, rows)
@@ -113,8 +111,8 @@ func RemoteKeysRevoke(cmd *cobra.Command, done *output.Outcome) {
 	})
 }
 
-// optional formats a time for people; the time may be missing.
-func optional(t *time.Time) string {
+// optionalTime formats a time for people; the time may be missing.
+func optionalTime(t *time.Time) string {
 	if t == nil {
 		return ""
 	}

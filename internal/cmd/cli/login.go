@@ -107,10 +107,7 @@ func loginContext(all contexts, address, name string) (string, savedServer, erro
 		if err := CheckURL("--url", address); err != nil {
 			return "", savedServer{}, err
 		}
-		parsed, err := url.Parse(address)
-		if err != nil {
-			return "", savedServer{}, err
-		}
+		parsed, _ := url.Parse(address) // CheckURL has parsed it
 		name = cmp.Or(name, parsed.Host)
 		if known := all.Contexts[name]; known.URL == address {
 			return name, known, nil

@@ -50,28 +50,26 @@ func newRollback() *cobra.Command {
 			teller := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			r := &deploying{api: server, show: telling(teller), found: d, plan: plan{deployOptions: deployOptions{name: d.Name}}}
 			r.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
-			if err := r.explainRollback(cmd.Context(), revisions, to, pause); err != nil {
-				return errors.Join(err, teller.Close())
+			err = r.explainRollback(cmd.Context(), revisions, to, pause)
+			if err == nil {
+				err = confirm(cmd, yes, "Roll "+d.Name+" back?")
 			}
-			if err := confirm(cmd, yes, "Roll "+d.Name+" back?"); err != nil {
-				return errors.Join(err, teller.Close())
+			if err == nil {
+				err = r.within(cmd.Context(), limit, func(ctx context.Context) (output.Event, error) { return r.rollBack(ctx, to, pause) })
 			}
-			err = r.within(cmd.Context(), limit, func(ctx context.Context) (output.Event, error) { return r.rollBack(ctx, to, pause) })
 			return errors.Join(err, teller.Close())
 		})
 	flags := cmd.Flags()
 	flags.BoolVar(&yes, "yes", false, "do not ask")
 	flags.BoolVar(&pause, "pause-builds", false, "deploy no more pushes, which would bring the later commit back")
 	flags.BoolVar(&asJSON, "json", false, "print everything that happens on stdout, one JSON object per line")
-	deadline(cmd, &limit)
+	flags.DurationVar(&limit, "wait-timeout", 15*time.Minute, "how long to wait; exit code 8 when it is over")
 	return cmd
 }
 
 // revisions returns the newest revisions of a deployment, the newest first.
 func (a *api) revisions(ctx context.Context, d deployment) ([]revision, error) {
-	page := struct {
-		Resources []revision `json:"resources"`
-	}{Resources: []revision{}}
+	page := page[revision]{Resources: []revision{}}
 	err := a.do(ctx, http.MethodGet, d.path()+"/revisions?limit=100", nil, &page)
 	return page.Resources, err
 }

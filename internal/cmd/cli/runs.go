@@ -93,19 +93,15 @@ func newRunsStream() *cobra.Command {
 	var asJSON bool
 	cmd := where.asksAgent(&cobra.Command{Use: "stream DEPLOYMENT THREAD RUN", Short: "Print the answer of a run while it is written", Long: runsStreamLong}, 3,
 		func(cmd *cobra.Command, found *agent, _ string, args []string) error {
-			teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
-			if asJSON {
-				teller = output.NewJSON(cmd.OutOrStdout())
-			}
-			show := telling(teller)
 			c := &conversation{agent: found, thread: args[1], runs: 1}
+			teller := c.prints(cmd, asJSON)
 			result := output.Event{Kind: output.KindResult, Status: "succeeded", Thread: c.thread}
-			err := c.hear(cmd.Context(), found.run(c.thread, args[2]), show, cmd.OutOrStdout(), asJSON)
+			err := c.hear(cmd.Context(), found.run(c.thread, args[2]))
 			if err != nil {
 				result.Status, result.Text = "failed", err.Error()
 			}
 			if asJSON || err != nil {
-				show(result)
+				c.show(result)
 			}
 			return errors.Join(err, teller.Close())
 		})

@@ -32,14 +32,14 @@ func watch(dir, except string) (*changes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", dir, err)
 	}
-	if except, err = filepath.Abs(except); err != nil {
-		return nil, errors.Join(fmt.Errorf("watch %s: %w", dir, err), watcher.Close())
+	c := &changes{watcher: watcher, seen: make(chan struct{}, 1), done: make(chan struct{})}
+	if c.except, err = filepath.Abs(except); err == nil {
+		dir, err = filepath.Abs(dir)
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("watch %s: %w", dir, err), watcher.Close())
+	if err == nil {
+		err = c.add(dir)
 	}
-	c := &changes{watcher: watcher, except: except, seen: make(chan struct{}, 1), done: make(chan struct{})}
-	if err := c.add(dir); err != nil {
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("watch %s: %w", dir, err), watcher.Close())
 	}
 	go c.collect()
