@@ -74,7 +74,7 @@ func decodeClaim(from stored) ([]claimedBody, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s has a member that is not a map", nameBodies)
 		}
-		item := table.Key{PK: textOf(of.Value, namePK), SK: textOf(of.Value, nameSK)}
+		item := keyOf(of.Value)
 		ref, err := decodeRef(of.Value, item)
 		if err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (tx *transaction) settleClaim() *types.TransactWriteItem {
 	e := newExpression(tx.seconds)
 	var standing *string
 	if tx.claim.stored {
-		standing = conjunction([]string{"attribute_exists(" + e.name(namePK) + ")", e.is(nameCalledIn, nil)})
+		standing = conjunction([]string{"attribute_exists(" + e.name(namePK) + ")", is(e, nameCalledIn, "", text)})
 	}
 	switch {
 	case len(replaced) > 0:
@@ -180,7 +180,7 @@ func (t *Table) sweepShard(ctx context.Context, query table.Query) error {
 			return err
 		}
 		for _, item := range out.Items {
-			if err := t.callIn(ctx, table.Key{PK: textOf(item, namePK), SK: textOf(item, nameSK)}); err != nil {
+			if err := t.callIn(ctx, keyOf(item)); err != nil {
 				return err
 			}
 		}

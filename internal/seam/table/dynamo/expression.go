@@ -178,13 +178,14 @@ func (e *expression) sums(u table.Update) []string {
 	return terms
 }
 
-// is holds when an attribute of the stored item has the text or number. A nil value means that
+// is holds when an attribute of the stored item has the text or number. The zero value means that
 // the attribute is absent.
-func (e *expression) is(name string, value types.AttributeValue) string {
-	if value == nil {
+func is[T comparable](e *expression, name string, value T, encode func(T) types.AttributeValue) string {
+	var none T
+	if value == none {
 		return "attribute_not_exists(" + e.name(name) + ")"
 	}
-	return e.name(name) + " = " + e.value(value)
+	return e.name(name) + " = " + e.value(encode(value))
 }
 
 // update returns the update expression of an Update. If the Update has a body, ref says where

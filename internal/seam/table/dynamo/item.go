@@ -53,6 +53,10 @@ func scalar(value any) types.AttributeValue {
 
 func storedKey(key table.Key) stored { return stored{namePK: text(key.PK), nameSK: text(key.SK)} }
 
+func keyOf(from stored) table.Key {
+	return table.Key{PK: textOf(from, namePK), SK: textOf(from, nameSK)}
+}
+
 // encodeItem makes the stored form of a Put's item. The body is in it or, when ref is not
 // zero, where ref says.
 func encodeItem(item table.Item, ref bodyRef, tx string) stored {
@@ -94,13 +98,13 @@ func decodeItem(from stored) (*head, error) {
 		return nil, err
 	}
 	h.Index = decodeIndex(from)
-	if h.Attrs, err = decodeAttrs(from); err != nil {
-		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
+	if h.Attrs, err = decodeAttrs(from); err == nil {
+		h.Body, err = decodeBody(from)
 	}
-	if h.Body, err = decodeBody(from); err != nil {
-		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
+	if err == nil {
+		h.ref, err = decodeRef(from, h.Key)
 	}
-	if h.ref, err = decodeRef(from, h.Key); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
 	}
 	return h, nil
@@ -123,7 +127,7 @@ func decodeFrom(index table.Index, from stored) (*head, error) {
 
 // decodeReference reads the item's key and the time when it expires.
 func decodeReference(from stored) (*head, error) {
-	h := &head{Item: &table.Item{Key: table.Key{PK: textOf(from, namePK), SK: textOf(from, nameSK)}}}
+	h := &head{Item: &table.Item{Key: keyOf(from)}}
 	expires, err := numberOf(from, nameExpires)
 	if err != nil {
 		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)

@@ -118,13 +118,10 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestCreateTable(t *testing.T) {
+func TestSchema(t *testing.T) {
 	t.Parallel()
 	name := aws.String(tableName(t.TempDir()))
-	tb := dynamo.Open(configure(local.http), *name)
-	for range 2 {
-		wantError(t, tb.CreateTable(t.Context()), nil)
-	}
+	create(t, *name)
 	client := dynamodb.NewFromConfig(configure(local.http))
 	table, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: name})
 	if err != nil {
@@ -141,9 +138,4 @@ func TestCreateTable(t *testing.T) {
 	if got := len(table.Table.GlobalSecondaryIndexes); got != 2 {
 		t.Errorf("got %d indexes, want 2", got)
 	}
-	expiry, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantEqual(t, expiry.TimeToLiveDescription.AttributeName, aws.String(dynamo.TTLAttribute))
 }

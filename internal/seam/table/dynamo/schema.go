@@ -1,11 +1,6 @@
 package dynamo
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"time"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -92,28 +87,4 @@ func textAttributes(names ...string) []types.AttributeDefinition {
 		definitions = append(definitions, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS})
 	}
 	return definitions
-}
-
-// CreateTable makes the table, for tests and local development, and returns when the table can
-// be used. An existing table is left alone.
-func (t *Table) CreateTable(ctx context.Context) error {
-	_, err := t.client.CreateTable(ctx, Schema(t.name))
-	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("create table %s: %w", t.name, err)
-	}
-	const patience = time.Minute
-	if err := dynamodb.NewTableExistsWaiter(t.client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: &t.name}, patience); err != nil {
-		return fmt.Errorf("create table %s: %w", t.name, err)
-	}
-	_, err = t.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-		TableName:               &t.name,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(TTLAttribute), Enabled: aws.Bool(true)},
-	})
-	if err != nil {
-		return fmt.Errorf("create table %s: set time to live: %w", t.name, err)
-	}
-	return nil
 }

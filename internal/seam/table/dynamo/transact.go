@@ -193,27 +193,13 @@ func (e *expression) guarded(w *write) *string {
 	if update, ok := w.Write.(table.Update); ok {
 		terms = append(terms, e.sums(update)...)
 		if w.ref.id != "" {
-			terms = append(terms, e.is(nameExpires, optionalNumber(w.found.expires)))
+			terms = append(terms, is(e, nameExpires, w.found.expires, number))
 		}
 	}
 	if w.replacesBody() {
-		terms = append(terms, e.is(nameBodyID, optionalText(w.found.ref.id)))
+		terms = append(terms, is(e, nameBodyID, w.found.ref.id, text))
 	}
 	return conjunction(terms)
-}
-
-func optionalNumber(n int64) types.AttributeValue {
-	if n == 0 {
-		return nil
-	}
-	return number(n)
-}
-
-func optionalText(s string) types.AttributeValue {
-	if s == "" {
-		return nil
-	}
-	return text(s)
 }
 
 // judge decides what follows from a refused request: an error, or nil for another round, which

@@ -89,10 +89,7 @@ func (wr *write) compute(update table.Update, item *table.Item) error {
 			return fmt.Errorf("update %q: %w", update.Key, err)
 		}
 	}
-	attrs, err := appendAttrs(wr.row.attrs[:0], item.Attrs)
-	if err != nil {
-		return fmt.Errorf("update %q: %w", update.Key, err)
-	}
+	attrs := appendAttrs(wr.row.attrs[:0], item.Attrs)
 	before := newIndexKeys(item.Index)
 	after := before
 	for i, index := range indexes {

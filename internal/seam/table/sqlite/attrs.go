@@ -23,7 +23,7 @@ const averageAttr = 24
 
 var errAttrs = errors.New("stored attributes are damaged")
 
-func appendAttrs(to []byte, attrs table.Attrs) ([]byte, error) {
+func appendAttrs(to []byte, attrs table.Attrs) []byte {
 	for name, value := range attrs {
 		to = binary.AppendUvarint(to, uint64(len(name)))
 		to = append(to, name...)
@@ -42,10 +42,10 @@ func appendAttrs(to []byte, attrs table.Attrs) ([]byte, error) {
 				to = append(to, attrFalse)
 			}
 		default:
-			return nil, fmt.Errorf("encode attribute %s: type %T", name, value)
+			panic(fmt.Sprintf("sqlite: attribute of type %T was not validated", value))
 		}
 	}
-	return to, nil
+	return to
 }
 
 // parseAttrs makes one copy of the stored bytes. Names and text values are parts of that copy.

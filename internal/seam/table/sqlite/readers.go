@@ -180,9 +180,11 @@ func getItem(conn *sqlite.Conn, sql string, key table.Key, now int64, scratch *[
 // exec runs a statement without parameters and rows, prepared once for the connection.
 func exec(conn *sqlite.Conn, sql string) error {
 	stmt, err := conn.Prepare(sql)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = stmt.Step()
 	}
-	_, err = stmt.Step()
-	return err
+	if err != nil {
+		return fmt.Errorf("execute %q: %w", sql, err)
+	}
+	return nil
 }

@@ -67,10 +67,7 @@ func (t *Table) stage(ctx context.Context, tx *transaction) ([]*staged, error) {
 
 // submit has the writer carry out a step of staging.
 func (t *Table) submit(ctx context.Context, p *part) error {
-	tx, err := newTransaction(ctx, nil)
-	if err != nil {
-		return err
-	}
+	tx := newTransaction(ctx, nil)
 	tx.part, tx.bytes = p, p.end-p.begin
 	return t.commit(tx)
 }
@@ -101,24 +98,11 @@ func (w *writer) applyPart(p *part) error {
 		p.id = w.conn.LastInsertRowID()
 	}
 	for begin := p.begin; begin < p.end; begin += pieceBytes {
-		if err := w.insertPiece(p.id, p.body[begin:min(begin+pieceBytes, p.end)]); err != nil {
+		if err := w.insertBytes(insertPieceSQL, p.body[begin:min(begin+pieceBytes, p.end)], p.id); err != nil {
 			return fmt.Errorf("stage body: %w", err)
 		}
 	}
 	return nil
-}
-
-func (w *writer) insertPiece(id int64, piece []byte) error {
-	stmt, err := w.conn.Prepare(insertPieceSQL)
-	if err != nil {
-		return err
-	}
-	stmt.BindInt64(1, id)
-	stmt.BindBytes(2, piece)
-	if _, err := stmt.Step(); err != nil {
-		return err
-	}
-	return stmt.ClearBindings() // otherwise the binding would keep a copy of the piece
 }
 
 // keepStaged makes a staged body the body of an item. The row that is to name the body must follow.

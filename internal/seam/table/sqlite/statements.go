@@ -104,16 +104,10 @@ func (w *writer) storeBody(wr *write) (id int64, err error) {
 	if len(body) <= maxInline {
 		return 0, nil
 	}
-	stmt, err := w.conn.Prepare(insertBodySQL)
-	if err != nil {
+	if err := w.insertBytes(insertBodySQL, body); err != nil {
 		return 0, fmt.Errorf("put body: %w", err)
 	}
-	stmt.BindBytes(1, body)
-	if _, err := stmt.Step(); err != nil {
-		return 0, fmt.Errorf("put body: %w", err)
-	}
-	id = w.conn.LastInsertRowID()
-	return id, stmt.ClearBindings() // otherwise the binding would keep a copy of the body
+	return w.conn.LastInsertRowID(), nil
 }
 
 // undoBody undoes storeBody.
@@ -143,10 +137,10 @@ func bindBody(stmt *sqlite.Stmt, body []byte, id int64) {
 
 func (w *writer) delete(key table.Key) error {
 	stmt, err := w.bindKey(deleteSQL, key)
-	if err != nil {
-		return fmt.Errorf("delete item: %w", err)
+	if err == nil {
+		_, err = stmt.Step()
 	}
-	if _, err := stmt.Step(); err != nil {
+	if err != nil {
 		return fmt.Errorf("delete item: %w", err)
 	}
 	return nil
@@ -165,6 +159,22 @@ func (w *writer) change(sql string, parameters ...int64) (int, error) {
 		return 0, err
 	}
 	return w.conn.Changes(), nil
+}
+
+// insertBytes runs a statement whose last parameter is bytes, after numbers.
+func (w *writer) insertBytes(sql string, last []byte, numbers ...int64) error {
+	stmt, err := w.conn.Prepare(sql)
+	if err != nil {
+		return err
+	}
+	for i, number := range numbers {
+		stmt.BindInt64(i+1, number)
+	}
+	stmt.BindBytes(len(numbers)+1, last)
+	if _, err := stmt.Step(); err != nil {
+		return err
+	}
+	return stmt.ClearBindings() // otherwise the binding would keep a copy of the bytes
 }
 
 func (w *writer) bindKey(sql string, key table.Key) (*sqlite.Stmt, error) {

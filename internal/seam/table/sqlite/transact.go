@@ -15,10 +15,7 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	if err := table.Validate(writes); err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
-	tx, err := newTransaction(ctx, writes)
-	if err != nil {
-		return fmt.Errorf("transact: %w", err)
-	}
+	tx := newTransaction(ctx, writes)
 	if tx.bytes <= maxGroupBytes {
 		return t.commit(tx)
 	}
@@ -100,28 +97,23 @@ func (wr *write) body() []byte {
 
 var transactions = sync.Pool{New: func() any { return &transaction{done: make(chan error, 1)} }}
 
-func newTransaction(ctx context.Context, writes []table.Write) (*transaction, error) {
+func newTransaction(ctx context.Context, writes []table.Write) *transaction {
 	tx := transactions.Get().(*transaction)
 	tx.ctx = ctx
 	tx.state.Store(waiting)
 	for _, w := range writes {
-		if err := tx.prepare(w); err != nil {
-			return nil, err
-		}
+		tx.prepare(w)
 	}
-	return tx, nil
+	return tx
 }
 
-func (tx *transaction) prepare(w table.Write) error {
+func (tx *transaction) prepare(w table.Write) {
 	prepared := write{Write: w, key: w.Target()}
 	tx.bytes += len(prepared.body())
 	switch w := w.(type) {
 	case table.Put:
 		start := len(tx.attrs)
-		var err error
-		if tx.attrs, err = appendAttrs(tx.attrs, w.Item.Attrs); err != nil {
-			return err
-		}
+		tx.attrs = appendAttrs(tx.attrs, w.Item.Attrs)
 		prepared.row = row{
 			expires: expiresAt(w.Item.Expires),
 			index:   newIndexKeys(w.Item.Index),
@@ -134,7 +126,6 @@ func (tx *transaction) prepare(w table.Write) error {
 		prepared.blind = len(w.If.Terms()) == 0
 	}
 	tx.writes = append(tx.writes, prepared)
-	return nil
 }
 
 func onlyAbsent(cond table.Cond) bool {

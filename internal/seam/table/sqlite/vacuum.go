@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"errors"
 	"os"
 	"strconv"
 	"time"
@@ -22,11 +21,6 @@ const (
 	// An eighth of the pages, and at least keptPages, stay free for the next writes.
 	keptPages = 512
 	keptShare = 8
-)
-
-const (
-	freePagesSQL = `PRAGMA freelist_count`
-	pagesSQL     = `PRAGMA page_count`
 )
 
 var vacuumSQL = `PRAGMA incremental_vacuum(` + strconv.Itoa(vacuumStep) + `)`
@@ -97,23 +91,12 @@ func (w *writer) step() (moved, more bool, err error) {
 
 // manyFree reports whether there are more free pages than the number that is kept.
 func (w *writer) manyFree() (bool, error) {
-	free, err := w.number(freePagesSQL)
+	free, err := readInt(w.conn, `PRAGMA freelist_count`)
 	if err != nil || free <= keptPages {
 		return false, err
 	}
-	pages, err := w.number(pagesSQL)
+	pages, err := readInt(w.conn, `PRAGMA page_count`)
 	return free > pages/keptShare, err
-}
-
-// number runs a statement that returns a number.
-func (w *writer) number(sql string) (int, error) {
-	stmt, err := w.conn.Prepare(sql)
-	if err != nil {
-		return 0, err
-	}
-	_, err = stmt.Step()
-	number := stmt.ColumnInt(0)
-	return number, errors.Join(err, stmt.Reset())
 }
 
 // fileSize returns 0 if the size cannot be read.

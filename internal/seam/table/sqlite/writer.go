@@ -79,18 +79,15 @@ func (w *writer) commitGroup() {
 	if len(w.group) == 0 {
 		return
 	}
-	err := w.begin()
-	if err != nil {
-		w.failAll(err)
-		return
-	}
-	if err = w.applyGroup(); err == nil {
-		err = w.commit()
+	err := exec(w.conn, beginSQL)
+	begun := err == nil
+	if begun {
+		err = w.end(w.applyGroup())
 	}
 	if err == nil {
 		return
 	}
-	if err = errors.Join(err, w.rollback()); len(w.group) == 1 {
+	if !begun || len(w.group) == 1 {
 		w.failAll(err)
 		return
 	}
@@ -120,15 +117,12 @@ func (w *writer) applyGroup() error {
 
 // commitAlone is commitGroup for a transaction whose group failed.
 func (w *writer) commitAlone(tx *transaction) error {
-	if err := w.begin(); err != nil {
+	if err := exec(w.conn, beginSQL); err != nil {
 		return err
 	}
 	verdict, err := w.apply(tx, w.now().Unix())
-	if err == nil {
-		err = w.commit()
-	}
-	if err != nil {
-		return errors.Join(err, w.rollback())
+	if err := w.end(err); err != nil {
+		return err
 	}
 	return verdict
 }
@@ -181,27 +175,14 @@ func (w *writer) wake(tx *transaction) {
 	}
 }
 
-func (w *writer) begin() error {
-	if err := exec(w.conn, beginSQL); err != nil {
-		return fmt.Errorf("begin group: %w", err)
+// end commits the open transaction, or rolls it back if it failed. After some errors SQLite has
+// rolled back by itself.
+func (w *writer) end(failed error) error {
+	if failed == nil {
+		failed = exec(w.conn, commitSQL)
 	}
-	return nil
-}
-
-func (w *writer) commit() error {
-	if err := exec(w.conn, commitSQL); err != nil {
-		return fmt.Errorf("commit group: %w", err)
+	if failed != nil && !w.conn.AutocommitEnabled() {
+		failed = errors.Join(failed, exec(w.conn, rollbackSQL))
 	}
-	return nil
-}
-
-// rollback leaves no transaction open. After some errors SQLite has rolled back by itself.
-func (w *writer) rollback() error {
-	if w.conn.AutocommitEnabled() {
-		return nil
-	}
-	if err := exec(w.conn, rollbackSQL); err != nil {
-		return fmt.Errorf("roll back group: %w", err)
-	}
-	return nil
+	return failed
 }

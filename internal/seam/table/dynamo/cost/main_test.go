@@ -76,11 +76,13 @@ func start() (stop func() error, err error) {
 }
 
 // openTable opens a table at an endpoint.
-func openTable(endpoint, name string) *dynamo.Table {
-	return dynamo.Open(aws.Config{
+func openTable(endpoint, name string) *dynamo.Table { return dynamo.Open(configure(endpoint), name) }
+
+func configure(endpoint string) aws.Config {
+	return aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(endpoint),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
 		}),
-	}, name)
+	}
 }

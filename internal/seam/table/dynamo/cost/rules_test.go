@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
@@ -77,7 +79,7 @@ func TestRules(t *testing.T) {
 func openThrough(t *testing.T, m *meter) *dynamo.Table {
 	t.Helper()
 	tb := openTable(m.server.URL, "rules")
-	if err := tb.CreateTable(t.Context()); err != nil {
+	if _, err := dynamodb.NewFromConfig(configure(m.server.URL)).CreateTable(t.Context(), dynamo.Schema("rules")); err != nil {
 		t.Fatal(err)
 	}
 	m.take()
