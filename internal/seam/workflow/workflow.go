@@ -58,20 +58,22 @@ const (
 	Aborted   Status = "ABORTED"
 )
 
-// Execution is the description of one execution by its engine.
+// Execution is the description of one execution by its engine. Its JSON is in the records of package
+// workflow/local.
 type Execution struct {
-	Machine Machine
-	Name    string
-	Status  Status
-	Input   json.RawMessage
+	Machine Machine         `json:"machine"`
+	Name    string          `json:"name"`
+	Status  Status          `json:"-"`
+	Input   json.RawMessage `json:"input"`
 	// Output is set when Status is Succeeded.
-	Output json.RawMessage
+	Output json.RawMessage `json:"output,omitempty"`
 	// Error and Cause say why an execution that is Failed or TimedOut ended. An execution that
 	// was Aborted has only a cause.
-	Error, Cause string
-	Started      time.Time
+	Error   string    `json:"error,omitempty"`
+	Cause   string    `json:"cause,omitempty"`
+	Started time.Time `json:"started"`
 	// Stopped is zero while Running.
-	Stopped time.Time
+	Stopped time.Time `json:"stopped,omitzero"`
 }
 
 // Engine starts, stops and describes executions. All methods may be called concurrently.

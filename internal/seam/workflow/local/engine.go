@@ -38,12 +38,11 @@ type Engine struct {
 	// longer.
 	ctx context.Context
 	cut context.CancelCauseFunc
-	// closing ends when Close begins. beginClose ends it.
+	// closing ends when Close begins. beginClose ends it, under mu.
 	closing    context.Context
 	beginClose context.CancelFunc
 
-	mu     sync.Mutex
-	closed bool
+	mu sync.Mutex
 	// noted is true when the note that this engine runs is in the table.
 	noted bool
 	// died is true if the previous engine died.
@@ -181,9 +180,7 @@ func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
 		if _, lost := errors.AsType[*table.ConditionFailed](err); !lost {
 			return err
 		}
-		select {
-		case <-time.After(rand.N(longestStopPause)):
-		case <-ctx.Done():
+		if !clock.Sleep(ctx, rand.N(longestStopPause)) {
 			return context.Cause(ctx)
 		}
 	}
@@ -197,6 +194,24 @@ func (e *Engine) Describe(ctx context.Context, machine workflow.Machine, name st
 		return workflow.Execution{}, fmt.Errorf("describe execution %s of %s: %w", name, machine, err)
 	}
 	return r.execution(statusOf(item)), nil
+}
+
+// List returns the executions of a machine, both the running ones and those that ended within
+// the last 24 hours, in the order of their names.
+func (e *Engine) List(ctx context.Context, machine workflow.Machine) ([]workflow.Execution, error) {
+	items, err := table.AllItems(ctx, e.table, keys.Executions(string(machine)))
+	if err != nil {
+		return nil, fmt.Errorf("list executions of %s: %w", machine, err)
+	}
+	executions := make([]workflow.Execution, 0, len(items))
+	for _, item := range items {
+		r, err := readRecord(item)
+		if err != nil {
+			return nil, fmt.Errorf("list executions of %s: %w", machine, err)
+		}
+		executions = append(executions, r.execution(statusOf(item)))
+	}
+	return executions, nil
 }
 
 func (e *Engine) read(ctx context.Context, key table.Key) (*table.Item, *record, error) {

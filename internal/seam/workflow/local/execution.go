@@ -54,7 +54,7 @@ func (e *Engine) newExecution(machine workflow.Machine, name string, text json.R
 	return &execution{
 		engine:  e,
 		machine: e.machines[machine],
-		record:  record{Machine: machine, Name: name, Input: bytes.Clone(text), Started: now, position: at},
+		record:  record{Execution: workflow.Execution{Machine: machine, Name: name, Input: bytes.Clone(text), Started: now}, position: at},
 		at:      at,
 		data:    input,
 		version: 1,
@@ -217,7 +217,7 @@ func (x *execution) tellOf(event Event, data any) {
 	if x.engine.observe == nil {
 		return
 	}
-	event.Data, _ = asl.Encode(data) // data that cannot be encoded fail the execution where they are used
+	event.Data = asl.Encode(data)
 	x.tell(event)
 }
 

@@ -61,9 +61,5 @@ func failureOf(err error) *asl.Error {
 	if named, ok := errors.AsType[*workflow.TaskError](err); ok {
 		name, message = cmp.Or(named.Name, name), named.Cause
 	}
-	cause, err := json.Marshal(lambdaError{Message: message, Type: name})
-	if err != nil {
-		return &asl.Error{Name: name, Cause: message}
-	}
-	return &asl.Error{Name: name, Cause: string(cause)}
+	return &asl.Error{Name: name, Cause: string(asl.Encode(lambdaError{Message: message, Type: name}))}
 }

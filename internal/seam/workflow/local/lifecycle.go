@@ -36,7 +36,7 @@ type claim struct {
 func (e *Engine) claim(key table.Key) (c *claim, mine bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
+	if e.closing.Err() != nil {
 		return nil, false, ErrClosed
 	}
 	if c, ok := e.claims[key]; ok {
@@ -180,10 +180,7 @@ func (e *Engine) revive(c *claim, item *table.Item) (*execution, error) {
 // function that ignores its context may still run, and its answer is lost.
 func (e *Engine) Close(ctx context.Context) {
 	e.mu.Lock()
-	if !e.closed {
-		e.closed = true
-		e.beginClose()
-	}
+	e.beginClose()
 	e.mu.Unlock()
 	idle := make(chan struct{})
 	go func() {

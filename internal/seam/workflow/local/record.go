@@ -23,11 +23,8 @@ const (
 
 // record is the body of a stored execution.
 type record struct {
-	Machine workflow.Machine `json:"machine"`
-	Name    string           `json:"name"`
-	Input   json.RawMessage  `json:"input"`
-	Started time.Time        `json:"started"`
-
+	// The status is an attribute of the item.
+	workflow.Execution
 	position
 	// Data is the input of the state at the position. It is nil while it still is the
 	// execution's input.
@@ -35,11 +32,6 @@ type record struct {
 	// Resumed is set while the execution is in a state in which it was continued after a
 	// server's death.
 	Resumed *resumed `json:"resumed,omitempty"`
-
-	Output  json.RawMessage `json:"output,omitempty"`
-	Error   string          `json:"error,omitempty"`
-	Cause   string          `json:"cause,omitempty"`
-	Stopped time.Time       `json:"stopped,omitzero"`
 }
 
 // position is the state in which a running execution is, and how far it is there.
@@ -84,15 +76,7 @@ func readRecord(item *table.Item) (*record, error) {
 func statusOf(item *table.Item) workflow.Status { return workflow.Status(item.Text(attrStatus)) }
 
 func (r *record) execution(status workflow.Status) workflow.Execution {
-	return workflow.Execution{
-		Machine: r.Machine,
-		Name:    r.Name,
-		Status:  status,
-		Input:   r.Input,
-		Output:  r.Output,
-		Error:   r.Error,
-		Cause:   r.Cause,
-		Started: r.Started,
-		Stopped: r.Stopped,
-	}
+	described := r.Execution
+	described.Status = status
+	return described
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
@@ -26,12 +27,8 @@ func (x *execution) saveIfNeeded() error {
 
 // save stores the position.
 func (x *execution) save() error {
-	data, err := asl.Encode(x.data)
-	if err != nil {
-		return err
-	}
 	r := x.record
-	r.position, r.Data = x.at, data
+	r.position, r.Data = x.at, asl.Encode(x.data)
 	if err := x.write(&r, workflow.Running); err != nil {
 		return err
 	}
@@ -55,9 +52,7 @@ func (x *execution) write(r *record, status workflow.Status) error {
 			return errSuperseded
 		}
 		e.log.Error("execution could not be stored, trying again", "machine", r.Machine, "name", r.Name, "error", err)
-		select {
-		case <-time.After(delay):
-		case <-e.ctx.Done():
+		if !clock.Sleep(e.ctx, delay) {
 			return context.Cause(e.ctx)
 		}
 	}
@@ -79,16 +74,11 @@ func (x *execution) finish(err error) {
 }
 
 func (x *execution) succeed() {
-	output, err := asl.Encode(x.data)
-	if err != nil {
-		x.fail(workflow.Failed, ExecutionFailed, &asl.Error{Name: asl.ErrorRuntime, Cause: err.Error()})
-		return
-	}
 	r := x.record
 	r.end(x.engine.now(), "", "")
-	r.Output = output
+	r.Output = asl.Encode(x.data)
 	if x.write(&r, workflow.Succeeded) == nil {
-		x.tell(Event{Type: ExecutionSucceeded, Data: output})
+		x.tell(Event{Type: ExecutionSucceeded, Data: r.Output})
 	}
 }
 

@@ -42,13 +42,9 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	payload, err := asl.Encode(arguments)
-	if err != nil {
-		return nil, err
-	}
 	x.tellOf(Event{Type: TaskScheduled, State: state.Name}, map[string]any{"FunctionName": state.Task.Function, "Payload": arguments})
 	x.tell(Event{Type: TaskStarted, State: state.Name})
-	text, err := x.call(ctx, state, payload)
+	text, err := x.call(ctx, state, asl.Encode(arguments))
 	if err != nil {
 		return nil, err
 	}

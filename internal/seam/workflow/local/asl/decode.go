@@ -22,13 +22,13 @@ func Decode(text []byte) (any, error) {
 	return value, nil
 }
 
-// Encode writes a value that Decode or a State made.
-func Encode(value any) (json.RawMessage, error) {
+// Encode writes a value that Decode or a State made. JSON can hold each of them.
+func Encode(value any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("encode JSON: %w", err)
+		panic("asl: encode JSON: " + err.Error())
 	}
-	return text, nil
+	return text
 }
 
 func wantEnd(decoder *json.Decoder) error {

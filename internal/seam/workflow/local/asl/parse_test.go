@@ -79,11 +79,7 @@ func TestChoose(t *testing.T) {
 	}
 	readCases(t, "choices.json", &cases)
 	for _, c := range cases {
-		rule, err := asl.Encode(c.Rule)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(string(rule), func(t *testing.T) {
+		t.Run(string(asl.Encode(c.Rule)), func(t *testing.T) {
 			t.Parallel()
 			state := choice(t, c.Rule)
 			for want, inputs := range map[string][]any{"Yes": c.Holds, "No": c.Not, asl.ErrorRuntime: c.Fails} {
@@ -101,14 +97,11 @@ func TestChoose(t *testing.T) {
 func choice(t *testing.T, rule map[string]any) *asl.State {
 	t.Helper()
 	rule["Next"] = "Yes"
-	definition, err := asl.Encode(map[string]any{"StartAt": "C", "States": map[string]any{
+	definition := asl.Encode(map[string]any{"StartAt": "C", "States": map[string]any{
 		"C":   map[string]any{"Type": "Choice", "Choices": []any{rule}, "Default": "No"},
 		"Yes": map[string]any{"Type": "Succeed"},
 		"No":  map[string]any{"Type": "Succeed"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	machine, err := asl.Parse("m", definition, links)
 	if err != nil {
 		t.Fatal(err)
@@ -119,11 +112,7 @@ func choice(t *testing.T, rule map[string]any) *asl.State {
 // choose returns the chosen state, or the error's name.
 func choose(t *testing.T, state *asl.State, input any) string {
 	t.Helper()
-	text, err := asl.Encode(input)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := asl.Decode(text)
+	data, err := asl.Decode(asl.Encode(input))
 	if err != nil {
 		t.Fatal(err)
 	}
