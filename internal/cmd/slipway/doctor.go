@@ -90,7 +90,7 @@ func newDoctor() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&data, "data", ".slipway", "directory that a server would keep everything in")
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "address that a server would listen on")
-	cmd.Flags().Var((*keepFree)(&keep), "keep-free", "how much of the disk a server would keep free, as 2GiB, 10% or 0 (default 5%, at most 512MiB)")
+	cmd.Flags().Var(keepFree(&keep), "keep-free", "how much of the disk a server would keep free, as 2GiB, 10% or 0 (default 5%, at most 512MiB)")
 	list.Flags(cmd)
 	return cmd
 }
