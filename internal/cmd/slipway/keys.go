@@ -120,23 +120,17 @@ const keysRevokeLong = `The key stops working at once, and within a minute behin
 
 func newKeysRevoke() *cobra.Command {
 	var done output.Outcome
-	var at recordsSource
 	var in string
-	cmd := &cobra.Command{
-		Use: "revoke KEY_ID", Short: "Revoke an API key", Long: keysRevokeLong, Args: exit.Arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				w, err := r.revoke(ctx, in, args[0])
-				if err != nil {
-					return err
-				}
-				return done.Print(cmd, fmt.Sprintf("revoked key %s of workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
-			})
-		},
-	}
+	cmd := &cobra.Command{Use: "revoke KEY_ID", Short: "Revoke an API key", Long: keysRevokeLong, Args: exit.Arguments(cobra.ExactArgs(1))}
 	cmd.Flags().StringVar(&in, "workspace", "", "id or name of the key's workspace (default: it is looked for in all)")
-	at.flags(cmd)
 	done.Flags(cmd)
+	onRecords(cmd, func(ctx context.Context, r *records, args []string) error {
+		w, err := r.revoke(ctx, in, args[0])
+		if err != nil {
+			return err
+		}
+		return done.Print(cmd, fmt.Sprintf("revoked key %s of workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
+	})
 	cli.RemoteKeysRevoke(cmd, &done)
 	return cmd
 }

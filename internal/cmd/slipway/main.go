@@ -5,28 +5,20 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/cli"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
-	"github.com/slipway-run/slipway/internal/cmd/output"
+	"github.com/slipway-run/slipway/internal/cmd/local"
 )
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(exit.Run(newRoot())) }
 
-// run runs the command line and returns the exit code.
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	err := newRoot().ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	// An error may quote an agent's text, which must not move the cursor.
-	fmt.Fprintln(os.Stderr, "slipway: "+output.Plain(err.Error()))
-	return exit.Code(err)
+func newRoot() *cobra.Command {
+	root := exit.Program("slipway", "Ship agents, and talk to them",
+		newServe(), local.NewConnect(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit(), newBackup(), newRestore(), newDoctor())
+	root.AddCommand(cli.Commands()...)
+	return root
 }

@@ -38,7 +38,7 @@ The command works directly on the records, without a server and without an API k
 those in a data directory (--data), which a server may use at the same time, or those in the table of
 an AWS stack (--table, --kms-key), which it reads with your AWS credentials.`
 
-// recordsSource is the recordsSource of the records.
+// recordsSource is the place of the records.
 type recordsSource struct {
 	data               string
 	table, key, region string
@@ -78,46 +78,47 @@ type records struct {
 	hasher func(context.Context) (secret.Hasher, error)
 	// rotate makes a new key, which is used for sealing from then on.
 	rotate func(context.Context) error
-	// data is the table of a data directory; nil for a stack.
+	// dir is the data directory, and data its table; "" and nil for a stack.
+	dir   string
 	data  *sqlite.Table
 	close func() error
 }
 
-// with opens the records, lets a command use them, and closes them.
-func (p *recordsSource) with(cmd *cobra.Command, use func(context.Context, *records) error) error {
-	if err := p.complete(cmd); err != nil {
-		return err
+// onRecords lets a command work on the records that its flags name. The command's PreRunE checks its
+// other flags before the records are opened.
+func onRecords(cmd *cobra.Command, work func(ctx context.Context, r *records, args []string) error) *cobra.Command {
+	var at recordsSource
+	at.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := at.complete(cmd); err != nil {
+			return err
+		}
+		open := at.openData
+		if at.table != "" {
+			open = at.openStack
+		}
+		r, err := open(cmd.Context())
+		if err != nil {
+			return explain(err)
+		}
+		r.workspaces, r.audit = workspace.NewStore(r.table, clock.System), audit.NewStore(r.table, clock.System)
+		r.rules = trust.NewStore(r.table, clock.System)
+		return explain(errors.Join(work(audit.By(cmd.Context(), audit.Actor{Subject: operator()}), r, args), r.close()))
 	}
-	open := p.openData
-	if p.table != "" {
-		open = p.openStack
-	}
-	r, err := open(cmd.Context())
-	if err != nil {
-		return explain(err)
-	}
-	r.workspaces, r.audit = workspace.NewStore(r.table, clock.System), audit.NewStore(r.table, clock.System)
-	r.rules = trust.NewStore(r.table, clock.System)
-	return explain(errors.Join(use(audit.By(cmd.Context(), audit.Actor{Subject: operator()}), r), r.close()))
+	return cmd
 }
 
-// inWorkspace lets a command work in a workspace that its flags name. The command's PreRunE checks
-// its other flags before the records are opened.
+// inWorkspace is onRecords for a command that works in a workspace.
 func inWorkspace(cmd *cobra.Command, work func(ctx context.Context, r *records, w workspace.Workspace, args []string) error) *cobra.Command {
-	var at recordsSource
 	var in string
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return at.with(cmd, func(ctx context.Context, r *records) error {
-			w, err := r.workspace(ctx, in)
-			if err != nil {
-				return err
-			}
-			return work(ctx, r, w, args)
-		})
-	}
 	cmd.Flags().StringVar(&in, "workspace", "", "id or name of the workspace (may be left out when there is only one)")
-	at.flags(cmd)
-	return cmd
+	return onRecords(cmd, func(ctx context.Context, r *records, args []string) error {
+		w, err := r.workspace(ctx, in)
+		if err != nil {
+			return err
+		}
+		return work(ctx, r, w, args)
+	})
 }
 
 // operator returns the name of the operator for the audit log: there are no credentials that
@@ -140,7 +141,7 @@ func (p *recordsSource) openData(context.Context) (*records, error) {
 		return nil, err
 	}
 	file := filepath.Join(p.data, standalone.KeyFile)
-	r := &records{
+	return &records{
 		table:  tb,
 		close:  tb.Close,
 		hasher: func(context.Context) (secret.Hasher, error) { return keyfile.Load(file) },
@@ -148,9 +149,9 @@ func (p *recordsSource) openData(context.Context) (*records, error) {
 			_, err := keyfile.Rotate(file)
 			return err
 		},
+		dir:  p.data,
 		data: tb,
-	}
-	return r, nil
+	}, nil
 }
 
 // openStack opens the records of a stack, with the credentials that AWS's own tools would use.

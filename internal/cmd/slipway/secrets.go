@@ -33,21 +33,14 @@ use. Keep a copy of the new key file with your backups. To do without the older 
 
 func newSecretsRotate() *cobra.Command {
 	var done output.Outcome
-	var at recordsSource
-	cmd := &cobra.Command{
-		Use: "rotate", Short: "Make a new key, which protects secrets from now on", Long: secretsRotateLong, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				if err := r.rotate(ctx); err != nil {
-					return err
-				}
-				return done.Print(cmd, "secrets are sealed with a new key", map[string]bool{"rotated": true})
-			})
-		},
-	}
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "rotate", Short: "Make a new key, which protects secrets from now on", Long: secretsRotateLong, Args: exit.Arguments(cobra.NoArgs)}
 	done.Flags(cmd)
-	return cmd
+	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
+		if err := r.rotate(ctx); err != nil {
+			return err
+		}
+		return done.Print(cmd, "secrets are sealed with a new key", map[string]bool{"rotated": true})
+	})
 }
 
 const secretsResealLong = `All texts that older keys have sealed are sealed again with the newest key. A server may run meanwhile.
@@ -57,35 +50,27 @@ older keys.
 `
 
 func newSecretsReseal() *cobra.Command {
-	var at recordsSource
 	var out output.List
-	cmd := &cobra.Command{
-		Use: "reseal", Short: "Seal all secrets again with the newest key", Long: secretsResealLong, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				if r.data == nil {
-					return errKeptByKMS
-				}
-				keys, err := keyfile.Load(filepath.Join(at.data, standalone.KeyFile))
-				if err != nil {
-					return err
-				}
-				rewritten, err := reseal.Run(ctx, r.data, keys)
-				if err != nil {
-					return err
-				}
-				kinds := slices.Sorted(maps.Keys(rewritten))
-				rows := make([][]string, len(kinds))
-				for i, kind := range kinds {
-					rows[i] = []string{kind, strconv.Itoa(rewritten[kind])}
-				}
-				return out.Print(cmd, rewritten, []string{"KIND", "SEALED ANEW"}, rows)
-			})
-		},
-	}
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "reseal", Short: "Seal all secrets again with the newest key", Long: secretsResealLong, Args: exit.Arguments(cobra.NoArgs)}
 	out.Flags(cmd)
-	return cmd
+	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
+		if r.data == nil {
+			return errKeptByKMS
+		}
+		keys, err := keyfile.Load(filepath.Join(r.dir, standalone.KeyFile))
+		if err != nil {
+			return err
+		}
+		rewritten, err := reseal.Run(ctx, r.data, keys)
+		if err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, kind := range slices.Sorted(maps.Keys(rewritten)) {
+			rows = append(rows, []string{kind, strconv.Itoa(rewritten[kind])})
+		}
+		return out.Print(cmd, rewritten, []string{"KIND", "SEALED ANEW"}, rows)
+	})
 }
 
 const secretsRetireLong = `Seals the remaining texts again, and then removes all keys except the newest from the key file. Only a
@@ -104,32 +89,25 @@ had an older key and the records of its time, change the secrets too.
 
 func newSecretsRetire() *cobra.Command {
 	var done output.Outcome
-	var at recordsSource
-	cmd := &cobra.Command{
-		Use: "retire", Short: "Remove all keys except the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				if r.data == nil {
-					return errKeptByKMS
-				}
-				gone, held, err := standalone.RetireKeys(ctx, at.data, r.data)
-				if err != nil {
-					return err
-				}
-				if gone == 0 || held == nil {
-					held = []string{}
-				}
-				sentence := fmt.Sprintf("retired %d keys", gone)
-				if len(held) > 0 {
-					sentence += "\ndeploy again, as their agents at listeners have tokens of a retired key: " + strings.Join(held, ", ")
-				}
-				return done.Print(cmd, sentence, map[string]any{"retired": gone, "deploy_again": held})
-			})
-		},
-	}
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "retire", Short: "Remove all keys except the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs)}
 	done.Flags(cmd)
-	return cmd
+	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
+		if r.data == nil {
+			return errKeptByKMS
+		}
+		gone, held, err := standalone.RetireKeys(ctx, r.dir, r.data)
+		if err != nil {
+			return err
+		}
+		if gone == 0 || held == nil {
+			held = []string{}
+		}
+		sentence := fmt.Sprintf("retired %d keys", gone)
+		if len(held) > 0 {
+			sentence += "\ndeploy again, as their agents at listeners have tokens of a retired key: " + strings.Join(held, ", ")
+		}
+		return done.Print(cmd, sentence, map[string]any{"retired": gone, "deploy_again": held})
+	})
 }
 
 var errKeptByKMS = errors.New("this is for a data directory: the data keys of a stack are kept wrapped by KMS, which keeps its older material too")

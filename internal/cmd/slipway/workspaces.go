@@ -29,22 +29,15 @@ data key.
 
 func newWorkspacesCreate() *cobra.Command {
 	var done output.Outcome
-	var at recordsSource
-	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: exit.Arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				w, err := r.workspaces.Create(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return done.Data(cmd, w.ID, showWorkspace(w))
-			})
-		},
-	}
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: exit.Arguments(cobra.ExactArgs(1))}
 	done.Flags(cmd)
-	return cmd
+	return onRecords(cmd, func(ctx context.Context, r *records, args []string) error {
+		w, err := r.workspaces.Create(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return done.Data(cmd, w.ID, showWorkspace(w))
+	})
 }
 
 // shownWorkspace is a workspace in JSON.
@@ -59,23 +52,16 @@ func showWorkspace(w workspace.Workspace) shownWorkspace {
 }
 
 func newWorkspacesList() *cobra.Command {
-	var at recordsSource
 	var out output.List
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the workspaces", Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return at.with(cmd, func(ctx context.Context, r *records) error {
-				all, err := r.workspaces.List(ctx)
-				if err != nil {
-					return err
-				}
-				return output.PrintAll(&out, cmd, all, showWorkspace, []string{"ID", "NAME", "CREATED"}, func(w workspace.Workspace) []string {
-					return []string{w.ID, w.Name, output.Time(w.Created)}
-				})
-			})
-		},
-	}
-	at.flags(cmd)
+	cmd := &cobra.Command{Use: "list", Short: "List the workspaces", Args: exit.Arguments(cobra.NoArgs)}
 	out.Flags(cmd)
-	return cmd
+	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
+		all, err := r.workspaces.List(ctx)
+		if err != nil {
+			return err
+		}
+		return output.PrintAll(&out, cmd, all, showWorkspace, []string{"ID", "NAME", "CREATED"}, func(w workspace.Workspace) []string {
+			return []string{w.ID, w.Name, output.Time(w.Created)}
+		})
+	})
 }
