@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
-	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/cmd/local"
 )
 
 // whereHelp explains from where a command takes its server.
@@ -146,11 +146,11 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 // local returns the server of this machine that uses the data directory.
 func (w *Where) local() (client.Server, error) {
 	w.From = w.data
-	credentials, err := standalone.ReadCredentials(w.data)
+	found, err := local.Find(w.data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return client.Server{}, fmt.Errorf("no server uses %s; name a server by --url ($SLIPWAY_URL) or --data, or start a server with: slipway serve", w.data)
 	}
-	return client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}, err
+	return found, err
 }
 
 // kept returns the server of a context.

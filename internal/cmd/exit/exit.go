@@ -3,14 +3,19 @@
 package exit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
@@ -59,6 +64,20 @@ func Program(name, short string, commands ...*cobra.Command) *cobra.Command {
 	root.Version, root.SilenceErrors, root.SilenceUsage = build.Version(), true, true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usage(err) })
 	return root
+}
+
+// Run runs the command of a program, which a first signal interrupts and a second signal ends at once.
+// It shows the error of the command, and returns the exit code.
+func Run(root *cobra.Command) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		// An error may quote an agent's text, which must not move the cursor.
+		fmt.Fprintln(os.Stderr, root.Name()+": "+output.Plain(err.Error()))
+	}
+	return Code(err)
 }
 
 // CredentialsError is an error of the credentials, or of their permissions.

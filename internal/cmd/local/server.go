@@ -13,8 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
@@ -79,7 +83,8 @@ func (s *Server) await(ctx context.Context, data string, before fs.FileInfo) err
 	for {
 		now, err := os.Stat(filepath.Join(data, standalone.CredentialsFile))
 		if err == nil && standalone.Renewed(before, now) {
-			return s.readCredentials(data)
+			s.Server, err = Find(data)
+			return err
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("start server: %w", err)
@@ -95,13 +100,11 @@ func (s *Server) await(ctx context.Context, data string, before fs.FileInfo) err
 	}
 }
 
-func (s *Server) readCredentials(data string) error {
-	credentials, err := standalone.ReadCredentials(data)
-	if err != nil {
-		return err
-	}
-	s.Server = client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
-	return nil
+// Find returns the server that has used the data directory last. The error is fs.ErrNotExist if there is
+// none.
+func Find(data string) (client.Server, error) {
+	c, err := standalone.ReadCredentials(data)
+	return client.Server{URL: c.BaseURL, Key: c.APIKey, Tenant: c.TenantID}, err
 }
 
 // Stop ends the server as a user would, and returns an error if it did not end normally.
@@ -147,7 +150,7 @@ func (s *Server) LastLog() ([]string, error) {
 // Running returns the server that uses the data directory, if such a server answers. Another
 // program may have got the address since: it answers otherwise, and is not told the key.
 func Running(ctx context.Context, data string) (client.Server, bool, error) {
-	credentials, err := standalone.ReadCredentials(data)
+	found, err := Find(data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return client.Server{}, false, nil
 	}
@@ -155,12 +158,23 @@ func Running(ctx context.Context, data string) (client.Server, bool, error) {
 		return client.Server{}, false, err
 	}
 	var health struct{ OK bool }
-	err = client.New(client.Server{URL: credentials.BaseURL}).Call(ctx, "GET", "/ok", nil, &health)
+	err = client.New(client.Server{URL: found.URL}).Call(ctx, "GET", "/ok", nil, &health)
 	if err != nil || !health.OK {
 		return client.Server{}, false, context.Cause(ctx)
 	}
-	return client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}, true, nil
+	return found, true, nil
 }
 
 // LogFile is the file of the server's log.
 func (s *Server) LogFile() string { return s.log.Name() }
+
+// NewConnect makes the command from which ssh gets its connections while a server clones a
+// repository.
+func NewConnect() *cobra.Command {
+	return &cobra.Command{
+		Use: standalone.ConnectCommand + " HOST PORT", Hidden: true, Args: exit.Arguments(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return outbound.Connect(cmd.Context(), args[0], args[1], cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}

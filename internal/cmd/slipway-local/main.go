@@ -4,25 +4,16 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/local"
 )
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(exit.Run(newRoot())) }
 
-// run runs the command line and returns the exit code.
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	err := newRoot().ExecuteContext(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "slipway-local: "+err.Error())
-	}
-	return exit.Code(err)
+func newRoot() *cobra.Command {
+	return exit.Program("slipway-local", "Run the AWS stack on this machine", newLambda(), newSAM(), local.NewConnect())
 }

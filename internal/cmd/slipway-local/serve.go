@@ -10,12 +10,23 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 )
 
 // stopGrace is how long running invocations may continue when the server stops.
 const stopGrace = 10 * time.Second
+
+const lambdaLong = `Serve template.yaml on this machine: the built functions (make functions) run as processes behind an API Gateway that reads the
+routes, authorizers and responses of the template. The table is in DynamoDB Local; workflows, keys and agents are this program's.
+Everything is kept in one directory.
+
+The server is ready when it has written credentials.json into that directory, which tells clients how to reach it.`
+
+func newLambda() *cobra.Command {
+	return newServe(&cobra.Command{Use: "lambda", Short: "Serve the stack with its functions as processes", Long: lambdaLong}, config{})
+}
 
 // newServe makes a command that serves the stack in the foreground.
 func newServe(cmd *cobra.Command, config config) *cobra.Command {

@@ -46,6 +46,19 @@ func listen(handler http.Handler, host string, log *slog.Logger) (*service, erro
 	return s, nil
 }
 
+// late passes each request on after a delay, as if the service were not on this machine. A request
+// whose client gives up meanwhile does not come to the service.
+func late(service http.Handler, delay time.Duration) http.Handler {
+	if delay == 0 {
+		return service
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if clock.Sleep(r.Context(), delay) {
+			service.ServeHTTP(w, r)
+		}
+	})
+}
+
 // invoker calls functions by name or ARN, as processes or as containers. A
 // *lambda.FunctionError is an error of the function.
 type invoker interface {
@@ -68,21 +81,11 @@ func invoke(ctx context.Context, functions invoker, name string, input json.RawM
 const scheduledEvent = `{"version":"0","id":"0","detail-type":"Scheduled Event","source":"aws.events","account":"` + account +
 	`","time":"1970-01-01T00:00:00Z","region":"` + region + `","resources":[],"detail":{}}`
 
-// every invokes a function now, and at each interval until ctx ends.
+// every invokes a function now, and again after each interval until ctx ends.
 func every(ctx context.Context, functions invoker, name string, interval time.Duration, input string, log *slog.Logger) {
-	if input == "" {
-		input = scheduledEvent
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		if _, err := functions.Invoke(ctx, name, []byte(input)); err != nil && ctx.Err() == nil {
+	for more := true; more; more = clock.Sleep(ctx, interval) {
+		if _, err := functions.Invoke(ctx, name, []byte(cmp.Or(input, scheduledEvent))); err != nil && ctx.Err() == nil {
 			log.Error("scheduled function failed", "function", name, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
 		}
 	}
 }
