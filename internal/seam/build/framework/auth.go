@@ -2,36 +2,29 @@ package framework
 
 import (
 	"encoding/json"
+	"slices"
 )
-
-// authKeys are the members of auth. A member with a text is refused, and the text is the
-// reason.
-var authKeys = map[string]string{
-	"path":                "",
-	"disable_studio_auth": "",
-	"openapi":             "",
-	"cache":               "answers of the repository's own authentication are never kept",
-}
 
 // auth reads the path of the repository's own authentication.
 func (p *parser) auth() {
-	fields := p.object("auth", `{"path": "./auth.py:auth"}`, authKeys)
-	if fields == nil {
+	var path json.RawMessage
+	disabled := true
+	if !p.object("auth", `{"path": "./auth.py:auth"}`, map[string]any{
+		"path": &path, "disable_studio_auth": &disabled, "openapi": nil, "cache": "answers of the repository's own authentication are never kept",
+	}) {
 		return
 	}
-	p.config.Auth = p.variable("auth.path", fields["path"])
-	p.studio(fields["disable_studio_auth"])
+	p.config.Auth = p.variable("auth.path", path)
+	if !disabled {
+		p.remark("auth.disable_studio_auth", "a key of the platform does not get past the repository's own authentication, whatever the value")
+	}
 }
 
-// studio adds the remark that no key of the platform gets past the repository's own
-// authentication.
-func (p *parser) studio(value json.RawMessage) {
-	var disabled bool
-	switch {
-	case len(value) == 0 || string(value) == "null":
-	case json.Unmarshal(value, &disabled) != nil:
-		p.problem("auth.disable_studio_auth: must be true or false")
-	case !disabled:
-		p.remark("auth.disable_studio_auth", "a key of the platform does not get past the repository's own authentication, whatever the value")
+// encryption reads the path of the repository's own encryption, if the platform asks it.
+func (p *parser) encryption() {
+	var path json.RawMessage
+	if slices.Contains(p.offers, OfferEncryption) && p.config.Language == Python &&
+		p.object("encryption", `{"path": "./encryption.py:encryption"}`, map[string]any{"path": &path}) {
+		p.config.Encryption = p.variable("encryption.path", path)
 	}
 }

@@ -12,26 +12,19 @@ import (
 // maxDims is the largest number of dimensions that a vector may have.
 const maxDims = 16_000
 
-var indexKeys = map[string]string{"dims": "", "embed": "", "fields": ""}
-
 // index reads how items of the store are embedded. The runtime reads the fields itself; here they
 // are only checked.
-func (p *parser) index(store map[string]json.RawMessage) *build.Index {
+func (p *parser) index(value json.RawMessage) *build.Index {
 	const path = "store.index"
-	fields := p.objectIn(store, "index", path, `{"embed": "openai:text-embedding-3-small", "dims": 1536, "fields": ["$"]}`, indexKeys)
-	if fields == nil {
+	asked := &build.Index{}
+	var texts []string
+	if !p.objectIn(path, value, `{"embed": "openai:text-embedding-3-small", "dims": 1536, "fields": ["$"]}`, map[string]any{
+		"embed": &asked.Embed, "dims": &asked.Dims, "fields": &texts,
+	}) {
 		return nil
 	}
-	asked := &build.Index{}
-	var dims *int
-	var texts []string
-	p.member(fields, path, "embed", &asked.Embed)
-	p.member(fields, path, "dims", &dims)
-	p.member(fields, path, "fields", &texts)
-	if dims == nil || *dims < 1 || *dims > maxDims {
+	if asked.Dims < 1 || asked.Dims > maxDims {
 		p.problem("%s.dims: must be the number of dimensions of a vector, 1 to %d", path, maxDims)
-	} else {
-		asked.Dims = *dims
 	}
 	if slices.Contains(texts, "") {
 		p.problem("%s.fields: a field must not be empty", path)

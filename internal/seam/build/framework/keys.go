@@ -124,7 +124,7 @@ func (p *parser) keys() {
 		case !asks(p.fields[name]):
 		case accepted:
 			p.remark(name, remark)
-		case known.refused != "" && !p.offered(known):
+		case known.refused != "" && !slices.Contains(p.offers, known.offer):
 			p.problem("%s: %s", name, known.refused)
 		case known.language != "" && known.language != p.config.Language && (known.read || len(p.config.files) > 0):
 			p.problem("%s: is only for graphs that the %s runtime hosts", name, known.language)
@@ -132,11 +132,6 @@ func (p *parser) keys() {
 			p.remark(name, known.remark)
 		}
 	}
-}
-
-// offered reports whether the platform offers a key that is refused elsewhere.
-func (p *parser) offered(known key) bool {
-	return known.offer != "" && slices.Contains(p.offers, known.offer)
 }
 
 // remark adds a remark about a key to the build log.
@@ -198,24 +193,6 @@ func (p *parser) description(id string, value json.RawMessage) {
 
 // asks reports whether a value asks for anything. A value that is not there asks for nothing.
 func asks(value json.RawMessage) bool {
-	if len(value) == 0 {
-		return false
-	}
-	var anything any
-	if json.Unmarshal(value, &anything) != nil {
-		return true
-	}
-	switch v := anything.(type) {
-	case nil:
-		return false
-	case bool:
-		return v
-	case string:
-		return strings.TrimSpace(v) != ""
-	case []any:
-		return len(v) > 0
-	case map[string]any:
-		return len(v) > 0
-	}
-	return true
+	text := strings.Join(strings.Fields(string(value)), "")
+	return !slices.Contains([]string{"", "null", "false", `""`, "[]", "{}"}, text)
 }

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -8,39 +9,44 @@ import (
 	"strings"
 )
 
-// object reads a key whose value is an object with known members. A known member with a text
-// is refused, and the text is the reason. The fields are nil if the key asks for nothing or is
-// not an object.
-func (p *parser) object(name, example string, known map[string]string) map[string]json.RawMessage {
-	return p.objectIn(p.fields, name, name, example, known)
+// object reads the members of a key whose value is an object. members are the known members: each
+// with a pointer to its value, which stays as it is without the member, or with the reason, as a
+// string, why the member is refused, or nil for a member that only the runtime reads. object
+// reports whether the key asks for an object.
+func (p *parser) object(name, example string, members map[string]any) bool {
+	return p.objectIn(name, p.fields[name], example, members)
 }
 
-// objectIn is object for a member of an object. path is the name of the member in problems.
-func (p *parser) objectIn(of map[string]json.RawMessage, name, path, example string, known map[string]string) map[string]json.RawMessage {
-	value := of[name]
+// objectIn is object for a value in an object. path is the name of the value in problems.
+func (p *parser) objectIn(path string, value json.RawMessage, example string, members map[string]any) bool {
 	if !asks(value) {
-		return nil
+		return false
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
 		p.problem("%s: must be an object, as %s", path, example)
-		return nil
+		return false
 	}
-	for _, member := range slices.Sorted(maps.Keys(fields)) {
-		switch why, isKnown := known[member]; {
-		case !isKnown && asks(fields[member]):
-			p.problem("%s.%s: is not a key of %s", path, member, path)
-		case why != "" && asks(fields[member]):
-			p.problem("%s.%s: %s", path, member, why)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		into, known := members[name]
+		refusal, refused := into.(string)
+		switch {
+		case !known || refused:
+			if asks(fields[name]) {
+				p.problem("%s.%s: %s", path, name, cmp.Or(refusal, "is not a key of "+path))
+			}
+		case into == nil || string(fields[name]) == "null":
+		case json.Unmarshal(fields[name], into) != nil:
+			p.problem("%s.%s: must be %s", path, name, kindOf(into))
 		}
 	}
-	return fields
+	return true
 }
 
 // kindOf returns the name of a member's type in problems.
 func kindOf(value any) string {
 	switch value.(type) {
-	case *bool:
+	case *bool, **bool:
 		return "true or false"
 	case *string:
 		return "a string"
@@ -48,26 +54,12 @@ func kindOf(value any) string {
 		return "a list of strings"
 	case *[]int:
 		return "a list of whole numbers"
-	case **int:
+	case *int, **int:
 		return "a whole number"
 	case **float64:
 		return "a number"
-	case *map[string]string:
-		return "an object of strings"
 	}
-	return "of another type"
-}
-
-// member reads a member of an object into a value. If there is no such member, the value stays
-// as it is.
-func (p *parser) member(fields map[string]json.RawMessage, path, name string, into any) {
-	value := fields[name]
-	if len(value) == 0 || string(value) == "null" {
-		return
-	}
-	if json.Unmarshal(value, into) != nil {
-		p.problem("%s.%s: must be %s", path, name, kindOf(into))
-	}
+	return "an object of strings"
 }
 
 // leaves reports whether the path of a file, which the configuration file names, leaves the

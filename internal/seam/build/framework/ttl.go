@@ -10,21 +10,8 @@ import (
 // maxTTL is the longest time to live in minutes, a hundred years.
 const maxTTL = 100 * 365 * 24 * 60
 
-var (
-	checkpointerKeys = map[string]string{
-		"ttl":     "",
-		"backend": "",
-		"path":    publicname.NoCheckpointer,
-		"serde":   "the runtime reads what the repository's own release of the framework does; its types cannot be chosen",
-	}
-	storeKeys = map[string]string{
-		"ttl":   "",
-		"index": "",
-		"path":  "the platform keeps all items itself, and a graph reads them as from any store: remove the key, and give the present items to the platform with PUT /store/items. What must stay in a database of your own, a node reads and writes with a store that the graph's module opens itself; /store/items does not show it",
-	}
-	threadTTLKeys = map[string]string{"strategy": "", "default_ttl": "", "sweep_interval_minutes": "", "sweep_limit": ""}
-	itemTTLKeys   = map[string]string{"refresh_on_read": "", "default_ttl": "", "sweep_interval_minutes": ""}
-)
+// noStore is the reason why a store of the repository's own is refused.
+const noStore = "the platform keeps all items itself, and a graph reads them as from any store: remove the key, and give the present items to the platform with PUT /store/items. What must stay in a database of your own, a node reads and writes with a store that the graph's module opens itself; /store/items does not show it"
 
 // ownSweeps is the remark about settings of how the server looks for expired threads and
 // items.
@@ -32,58 +19,56 @@ const ownSweeps = "the platform looks for what has expired by itself, each minut
 
 // ttls reads how long threads and items live.
 func (p *parser) ttls() {
-	if fields := p.object("checkpointer", `{"ttl": {"default_ttl": 43200}}`, checkpointerKeys); fields != nil {
-		p.backend(fields)
-		p.config.Settings.Threads = p.threadTTL(fields)
-	}
-	if fields := p.object("store", `{"ttl": {"default_ttl": 10080}}`, storeKeys); fields != nil {
-		p.config.Settings.Items = p.itemTTL(fields)
-		p.config.Settings.Index = p.index(fields)
-	}
-}
-
-// backend refuses each place of the checkpoints but the platform's own.
-func (p *parser) backend(checkpointer map[string]json.RawMessage) {
 	backend := "default"
-	if p.member(checkpointer, "checkpointer", "backend", &backend); backend != "default" {
-		p.problem("checkpointer.backend: %s", publicname.NoCheckpointer)
+	var threads, items, index json.RawMessage
+	if p.object("checkpointer", `{"ttl": {"default_ttl": 43200}}`, map[string]any{
+		"ttl": &threads, "backend": &backend, "path": publicname.NoCheckpointer,
+		"serde": "the runtime reads what the repository's own release of the framework does; its types cannot be chosen",
+	}) {
+		if backend != "default" {
+			p.problem("checkpointer.backend: %s", publicname.NoCheckpointer)
+		}
+		p.config.Settings.Threads = p.threadTTL(threads)
+	}
+	if p.object("store", `{"ttl": {"default_ttl": 10080}}`, map[string]any{"ttl": &items, "index": &index, "path": noStore}) {
+		p.config.Settings.Items = p.itemTTL(items)
+		p.config.Settings.Index = p.index(index)
 	}
 }
 
-func (p *parser) threadTTL(checkpointer map[string]json.RawMessage) *build.ThreadTTL {
+func (p *parser) threadTTL(value json.RawMessage) *build.ThreadTTL {
 	const path = "checkpointer.ttl"
 	asked := &build.ThreadTTL{Strategy: "delete"}
-	fields := p.objectIn(checkpointer, "ttl", path, `{"strategy": "delete", "default_ttl": 43200}`, threadTTLKeys)
-	p.member(fields, path, "strategy", &asked.Strategy)
+	var limit *float64
+	minutes := p.ttl(path, value, `{"strategy": "delete", "default_ttl": 43200}`, map[string]any{"strategy": &asked.Strategy, "sweep_limit": &limit})
 	if asked.Strategy != "delete" && asked.Strategy != "keep_latest" {
 		p.problem(`%s.strategy: must be "delete" or "keep_latest"`, path)
 	}
-	if minutes := p.minutes(fields, path); minutes != nil {
+	if minutes != nil {
 		asked.Minutes = *minutes
+	}
+	if limit != nil {
+		p.remark(path+".sweep_limit", ownSweeps)
 	}
 	return asked
 }
 
-func (p *parser) itemTTL(store map[string]json.RawMessage) *build.ItemTTL {
-	const path = "store.ttl"
-	fields := p.objectIn(store, "ttl", path, `{"refresh_on_read": true, "default_ttl": 10080}`, itemTTLKeys)
+func (p *parser) itemTTL(value json.RawMessage) *build.ItemTTL {
 	refresh := true
-	p.member(fields, path, "refresh_on_read", &refresh)
-	return &build.ItemTTL{Minutes: p.minutes(fields, path), Still: !refresh}
+	minutes := p.ttl("store.ttl", value, `{"refresh_on_read": true, "default_ttl": 10080}`, map[string]any{"refresh_on_read": &refresh})
+	return &build.ItemTTL{Minutes: minutes, Still: !refresh}
 }
 
-// minutes reads default_ttl, nil if it is not set, and adds remarks about the settings of the
-// sweeps.
-func (p *parser) minutes(fields map[string]json.RawMessage, path string) *float64 {
-	var minutes, sweep *float64
-	p.member(fields, path, "default_ttl", &minutes)
+// ttl reads default_ttl, nil if it is not set, and further members of a TTL.
+func (p *parser) ttl(path string, value json.RawMessage, example string, members map[string]any) (minutes *float64) {
+	var interval *float64
+	members["default_ttl"], members["sweep_interval_minutes"] = &minutes, &interval
+	p.objectIn(path, value, example, members)
 	if minutes != nil && (*minutes <= 0 || *minutes > maxTTL) {
 		p.problem("%s.default_ttl: must be more than 0 and at most %d minutes", path, maxTTL)
 	}
-	for _, name := range []string{"sweep_interval_minutes", "sweep_limit"} {
-		if p.member(fields, path, name, &sweep); asks(fields[name]) {
-			p.remark(path+"."+name, ownSweeps)
-		}
+	if interval != nil {
+		p.remark(path+".sweep_interval_minutes", ownSweeps)
 	}
 	return minutes
 }

@@ -16,7 +16,7 @@ var componentsName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 // the runtime serves the bundles.
 func (p *parser) ui() {
 	var shared []string
-	p.member(p.object("ui_config", `{"shared": ["some-package"]}`, map[string]string{"shared": ""}), "ui_config", "shared", &shared)
+	p.object("ui_config", `{"shared": ["some-package"]}`, map[string]any{"shared": &shared})
 	if !asks(p.fields["ui"]) {
 		return
 	}

@@ -22,10 +22,6 @@ const (
 )
 
 var (
-	webhookKeys    = map[string]string{"env_prefix": "", "url": "", "headers": "", "allowed_fields": ""}
-	webhookURLKeys = map[string]string{
-		"require_https": "", "allowed_domains": "", "allowed_ports": "", "max_url_length": "", "disable_loopback": "", "disable_private_ips": "",
-	}
 	// webhookFields are the fields of the message about a run's end.
 	webhookFields = []string{
 		"run_id", "thread_id", "assistant_id", "created_at", "updated_at", "metadata", "kwargs", "multitask_strategy", "status", "run_started_at",
@@ -42,16 +38,14 @@ var (
 
 // webhooks reads the rules for the addresses to which runs report their end.
 func (p *parser) webhooks() {
-	const key = "webhooks"
-	fields := p.object(key, `{"url": {"allowed_domains": ["hooks.example.com"]}}`, webhookKeys)
-	if fields == nil {
+	asked := &build.Webhooks{NoLoopback: true, MaxLength: longURLLength, Env: map[string]string{}}
+	var rules json.RawMessage
+	prefix := defaultPrefix
+	if !p.object("webhooks", `{"url": {"allowed_domains": ["hooks.example.com"]}}`, map[string]any{
+		"env_prefix": &prefix, "url": &rules, "headers": &asked.Headers, "allowed_fields": &asked.Fields,
+	}) {
 		return
 	}
-	asked := &build.Webhooks{NoLoopback: true, MaxLength: longURLLength, Env: map[string]string{}}
-	prefix := defaultPrefix
-	p.member(fields, key, "env_prefix", &prefix)
-	p.member(fields, key, "headers", &asked.Headers)
-	p.member(fields, key, "allowed_fields", &asked.Fields)
 	hasTemplate, spelled := "", map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(asked.Headers)) {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
@@ -71,7 +65,7 @@ func (p *parser) webhooks() {
 			p.problem("webhooks.allowed_fields: %q is not a field of a message; they are %s", field, strings.Join(webhookFields, ", "))
 		}
 	}
-	p.webhookURL(fields, asked)
+	p.webhookURL(rules, asked)
 	if hasTemplate != "" && len(asked.Domains) == 0 {
 		p.remark("webhooks.headers."+hasTemplate, "without webhooks.url.allowed_domains, the secret goes to any address that a caller names")
 	}
@@ -79,21 +73,17 @@ func (p *parser) webhooks() {
 }
 
 // webhookURL reads the rules for addresses.
-func (p *parser) webhookURL(webhooks map[string]json.RawMessage, asked *build.Webhooks) {
+func (p *parser) webhookURL(value json.RawMessage, asked *build.Webhooks) {
 	const path = "webhooks.url"
-	fields := p.objectIn(webhooks, "url", path, `{"require_https": true}`, webhookURLKeys)
-	if fields == nil {
+	if !asks(value) {
 		return
 	}
-	length := new(defaultURLLength)
-	asked.HTTPS = true
-	p.member(fields, path, "require_https", &asked.HTTPS)
-	p.member(fields, path, "allowed_domains", &asked.Domains)
-	p.member(fields, path, "allowed_ports", &asked.Ports)
-	p.member(fields, path, "max_url_length", &length)
-	p.member(fields, path, "disable_loopback", &asked.NoLoopback)
-	p.member(fields, path, "disable_private_ips", &asked.NoPrivate)
-	if asked.MaxLength = *length; asked.MaxLength <= 0 {
+	asked.HTTPS, asked.MaxLength = true, defaultURLLength
+	p.objectIn(path, value, `{"require_https": true}`, map[string]any{
+		"require_https": &asked.HTTPS, "allowed_domains": &asked.Domains, "allowed_ports": &asked.Ports, "max_url_length": &asked.MaxLength,
+		"disable_loopback": &asked.NoLoopback, "disable_private_ips": &asked.NoPrivate,
+	})
+	if asked.MaxLength <= 0 {
 		p.problem("%s.max_url_length: must be more than 0", path)
 	}
 	for _, domain := range asked.Domains {
