@@ -87,17 +87,16 @@ func Read(tree, path string, offers ...Offer) (Config, error) {
 
 // readAt reads the file at a path, or the file with a usual name in the root.
 func readAt(root *os.Root, path string, offers []Offer) (Config, error) {
-	if path != "" {
-		return read(root, path, offers)
+	if path == "" {
+		path = DefaultPath
+		if name, ok := firstOf(root, ".", configNames...); ok {
+			if err := sameFiles(root, name); err != nil {
+				return Config{}, err
+			}
+			path = name
+		}
 	}
-	name, ok := firstOf(root, ".", configNames...)
-	if !ok {
-		return read(root, DefaultPath, offers)
-	}
-	if err := sameFiles(root, name); err != nil {
-		return Config{}, err
-	}
-	return read(root, name, offers)
+	return read(root, path, offers)
 }
 
 // sameFiles refuses a repository in which another file with a usual name has different

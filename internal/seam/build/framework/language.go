@@ -2,7 +2,6 @@ package framework
 
 import (
 	"encoding/json"
-	"errors"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -29,20 +28,6 @@ var (
 	nodeVersion   = regexp.MustCompile(`^(2[0-9]|[3-9][0-9])(\.[0-9]+){0,2}$`)
 )
 
-func checkPythonVersion(version string) error {
-	if !pythonVersion.MatchString(version) {
-		return errors.New(`must be "3.11" or newer, as major.minor`)
-	}
-	return nil
-}
-
-func checkNodeVersion(version string) error {
-	if !nodeVersion.MatchString(version) {
-		return errors.New(`must be "20" or newer`)
-	}
-	return nil
-}
-
 // wantedLanguage finds the runtime that a repository without a start command relies on: the
 // runtime for the files of all its graphs.
 func (p *parser) wantedLanguage() {
@@ -64,7 +49,7 @@ func (p *parser) wantedLanguage() {
 		p.problem("graphs: must be all Python or all JavaScript; one agent has one runtime")
 	case found[Python]:
 		p.config.Language = Python
-		p.config.Version = p.versionOf("python_version", checkPythonVersion)
+		p.config.Version = p.versionOf("python_version", pythonVersion, `"3.11" or newer, as major.minor`)
 		if p.has("source") {
 			p.source()
 		} else {
@@ -72,13 +57,13 @@ func (p *parser) wantedLanguage() {
 		}
 	case found[Node]:
 		p.config.Language = Node
-		p.config.Version = p.versionOf("node_version", checkNodeVersion)
+		p.config.Version = p.versionOf("node_version", nodeVersion, `"20" or newer`)
 		p.ownDirectory()
 	}
 }
 
 // versionOf reads the version of a language, which may be a number in JSON.
-func (p *parser) versionOf(field string, check func(string) error) string {
+func (p *parser) versionOf(field string, valid *regexp.Regexp, what string) string {
 	if !p.has(field) {
 		return ""
 	}
@@ -91,8 +76,8 @@ func (p *parser) versionOf(field string, check func(string) error) string {
 		}
 		version = number.String()
 	}
-	if err := check(version); err != nil {
-		p.problem("%s: %v", field, err)
+	if !valid.MatchString(version) {
+		p.problem("%s: must be %s", field, what)
 	}
 	return version
 }

@@ -71,7 +71,7 @@ func instructionsOf(text string) (instructions []string, ended bool) {
 
 // wrongInstruction says why an instruction cannot be used, "" if it can be used.
 func wrongInstruction(instruction string) string {
-	word, rest, _ := strings.Cut(strings.Map(spaces, instruction), " ")
+	word, rest, _ := strings.Cut(strings.ReplaceAll(instruction, "\t", " "), " ")
 	rest = strings.TrimSpace(rest)
 	word = strings.ToUpper(word)
 	switch {
@@ -102,7 +102,6 @@ func wrongCommand(command string) string {
 	case heredoc.MatchString(command):
 		return "here-documents are not supported"
 	case json.Unmarshal([]byte(command), &list) != nil: // it is for the shell
-		return ""
 	case len(list) == 0 || slices.ContainsFunc(list, func(word any) bool { _, ok := word.(string); return !ok }):
 		return "must be a command, or a list of strings"
 	}
@@ -121,14 +120,6 @@ func wrongVariables(instruction string, words []string) string {
 		}
 	}
 	return ""
-}
-
-// spaces makes a space of a tab.
-func spaces(r rune) rune {
-	if r == '\t' {
-		return ' '
-	}
-	return r
 }
 
 // wordsOf splits the arguments of ENV and ARG as engines do: quotes and backslashes keep spaces
@@ -166,12 +157,11 @@ func wordsOf(text string) (words []string) {
 func (p *parser) baseImage() {
 	const name = "base_image"
 	var image string
-	if !asks(p.fields[name]) {
-		return
-	}
-	if json.Unmarshal(p.fields[name], &image) == nil && publicname.IsServer(image) {
+	switch {
+	case !asks(p.fields[name]):
+	case json.Unmarshal(p.fields[name], &image) == nil && publicname.IsServer(image):
 		p.remark(name, noReleases)
-		return
+	default:
+		p.problem("%s: may only be an image of the public server, which asks for nothing here: the platform chooses the image that it builds from. Add what the agent needs with dockerfile_lines where images are built, or deploy an image (source external_docker)", name)
 	}
-	p.problem("%s: may only be an image of the public server, which asks for nothing here: the platform chooses the image that it builds from. Add what the agent needs with dockerfile_lines where images are built, or deploy an image (source external_docker)", name)
 }

@@ -95,9 +95,12 @@ func (c Config) unlocked(root *os.Root, manifest string) (Installation, error) {
 
 // in returns the tool's installation in a directory of the tree.
 func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Installation, error) {
-	named, err := namedVersion(root, dir, t.name)
+	name, named, err := packageManager(root, dir)
 	if err != nil {
 		return Installation{}, err
+	}
+	if name != t.name {
+		named = ""
 	}
 	i := Installation{Dir: dir, Tool: t.name, Version: named, Package: t.name, Args: args, Lock: lock}
 	if t.name == "yarn" && Major(named) > 1 {
@@ -112,25 +115,16 @@ func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Install
 	return i, nil
 }
 
-// namedVersion returns the version of a tool that package.json names, "" if it names no
-// version.
-func namedVersion(root *os.Root, dir, tool string) (string, error) {
-	name, version, err := packageManager(root, dir)
-	if err != nil || name != tool {
-		return "", err
-	}
-	return version, nil
-}
-
 // packageManager returns the package manager that package.json names ("pnpm@9.1.0+sha512..."),
 // "" if there is no such file or the file names no package manager.
 func packageManager(root *os.Root, dir string) (name, version string, err error) {
+	file := filepath.Join(dir, "package.json")
 	if _, ok := firstOf(root, dir, "package.json"); !ok {
 		return "", "", nil
 	}
-	text, err := readFile(root, filepath.Join(dir, "package.json"))
+	text, err := readFile(root, file)
 	if err != nil {
-		return "", "", build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(dir, "package.json"), err)
+		return "", "", build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", file, err)
 	}
 	var manifest struct {
 		PackageManager string `json:"packageManager"`
@@ -139,12 +133,12 @@ func packageManager(root *os.Root, dir string) (name, version string, err error)
 		} `json:"devEngines"`
 	}
 	if err := json.Unmarshal(text, &manifest); err != nil {
-		return "", "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", filepath.Join(dir, "package.json"), err, placeOf(text, err))
+		return "", "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", file, err, placeOf(text, err))
 	}
 	name, version, _ = strings.Cut(cmp.Or(manifest.PackageManager, manifest.DevEngines.PackageManager.Name), "@")
 	version, _, _ = strings.Cut(version, "+")
 	if strings.ContainsFunc(version, func(r rune) bool { return !strings.ContainsRune("0123456789.abcdefghijklmnopqrstuvwxyz-", r) }) {
-		return "", "", build.Fail(build.ReasonConfigInvalid, "packageManager of %s: %q is not a version.", filepath.Join(dir, "package.json"), version)
+		return "", "", build.Fail(build.ReasonConfigInvalid, "packageManager of %s: %q is not a version.", file, version)
 	}
 	return name, version, nil
 }

@@ -73,12 +73,13 @@ type Environment struct {
 
 // Environment returns the environment for the dependencies of a Python repository.
 func (c Config) Environment(root *os.Root) (Environment, error) {
-	if c.Source != nil {
-		e, err := c.Source.environment(root)
-		e.Pip, e.Requirements = c.Pip, e.Requirements+lines(c.Tools)
-		return e, err
+	e := Environment{Dir: c.Dir, Pip: c.Pip}
+	for _, tool := range c.Tools {
+		e.Requirements += tool + "\n"
 	}
-	e := Environment{Dir: c.Dir, Pip: c.Pip, Requirements: lines(c.Tools)}
+	if c.Source != nil {
+		return e, c.Source.fill(root, &e)
+	}
 	for _, dependency := range c.Dependencies {
 		if !isDirectory(dependency) {
 			e.Requirements += dependency + "\n"
@@ -89,22 +90,14 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 			return e, build.Fail(build.ReasonConfigInvalid, "dependencies: the repository has no directory %q.", dir)
 		}
 		e.Path = append(e.Path, dir)
-		if file, ok := firstOf(root, dir, "pyproject.toml", "setup.py"); ok {
-			e.Packages = append(e.Packages, dir)
+		if file, ok := firstOf(root, dir, "pyproject.toml", "setup.py", "requirements.txt"); ok {
 			e.Inputs = append(e.Inputs, filepath.Join(dir, file))
-		} else if _, ok := firstOf(root, dir, "requirements.txt"); ok {
-			e.Inputs = append(e.Inputs, filepath.Join(dir, "requirements.txt"))
+			if file != "requirements.txt" {
+				e.Packages = append(e.Packages, dir)
+			}
 		}
 	}
 	return e, nil
-}
-
-// lines returns a text with one line for each requirement.
-func lines(requirements []string) string {
-	if len(requirements) == 0 {
-		return ""
-	}
-	return strings.Join(requirements, "\n") + "\n"
 }
 
 var (

@@ -74,22 +74,22 @@ func (p *parser) source() {
 	p.config.Source = source
 }
 
-// environment returns the environment of the package in the lock file.
-func (s Source) environment(root *os.Root) (Environment, error) {
+// fill completes the environment of the package in the lock file.
+func (s Source) fill(root *os.Root, e *Environment) error {
 	for _, name := range []string{"pyproject.toml", "uv.lock"} {
 		if _, ok := firstOf(root, s.Root, name); !ok {
-			return Environment{}, build.Fail(build.ReasonConfigInvalid, "source: the repository has no %q, which source.kind \"uv\" needs.", filepath.Join(s.Root, name))
+			return build.Fail(build.ReasonConfigInvalid, "source: the repository has no %q, which source.kind \"uv\" needs.", filepath.Join(s.Root, name))
 		}
 	}
 	dir, project, err := s.target(root)
 	if err != nil {
-		return Environment{}, err
+		return err
 	}
-	e := Environment{Dir: s.Root, Path: []string{dir}, Locked: &Locked{Dir: s.Root, Package: project.Project.Name}}
+	e.Dir, e.Path, e.Locked = s.Root, []string{dir}, &Locked{Dir: s.Root, Package: project.Project.Name}
 	if project.Tool.UV["package"] != false {
 		e.Packages = []string{dir}
 	}
-	return e, nil
+	return nil
 }
 
 // target returns the package of the project that is the agent: the package that the
@@ -123,27 +123,24 @@ func (s Source) target(root *os.Root) (dir string, found pyproject, err error) {
 
 // members returns the directories of the packages of the workspace.
 func (s Source) members(root *os.Root) ([]string, error) {
-	text, err := readFile(root, filepath.Join(s.Root, "pyproject.toml"))
+	file := filepath.Join(s.Root, "pyproject.toml")
+	text, err := readFile(root, file)
 	if err != nil {
-		return nil, build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(s.Root, "pyproject.toml"), err)
+		return nil, build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", file, err)
 	}
 	var manifest struct {
 		Tool struct {
-			UV struct {
-				Workspace struct {
-					Members, Exclude []string
-				}
-			}
+			UV struct{ Workspace struct{ Members []string } }
 		}
 	}
 	if err := toml.Unmarshal(text, &manifest); err != nil {
-		return nil, build.Fail(build.ReasonConfigInvalid, "%s: %v.", filepath.Join(s.Root, "pyproject.toml"), err)
+		return nil, build.Fail(build.ReasonConfigInvalid, "%s: %v.", file, err)
 	}
 	dirs := []string{s.Root}
 	for _, pattern := range manifest.Tool.UV.Workspace.Members {
 		found, err := fs.Glob(root.FS(), filepath.Join(s.Root, pattern))
 		if err != nil {
-			return nil, build.Fail(build.ReasonConfigInvalid, "%s: %q is not a pattern of directories.", filepath.Join(s.Root, "pyproject.toml"), pattern)
+			return nil, build.Fail(build.ReasonConfigInvalid, "%s: %q is not a pattern of directories.", file, pattern)
 		}
 		dirs = append(dirs, found...)
 	}

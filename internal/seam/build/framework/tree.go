@@ -14,27 +14,22 @@ import (
 
 // readFile reads a file of the tree. It does not wait for a pipe that a command has left
 // there.
-func readFile(root *os.Root, path string) ([]byte, error) {
+func readFile(root *os.Root, path string) (data []byte, err error) {
 	file, err := root.OpenFile(filepath.Clean(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	data, err := readAll(file)
-	return data, errors.Join(err, file.Close())
-}
-
-func readAll(file *os.File) ([]byte, error) {
+	defer func() { err = errors.Join(err, file.Close()) }()
 	info, err := file.Stat()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if info.IsDir() {
+	case info.IsDir():
 		return nil, syscall.EISDIR // the error of a read has the path of the tree, which tenants must not learn
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a file")
 	}
-	data, err := io.ReadAll(io.LimitReader(file, fileLimit+1))
+	data, err = io.ReadAll(io.LimitReader(file, fileLimit+1))
 	if err == nil && len(data) > fileLimit {
 		err = fmt.Errorf("it is larger than %d bytes", fileLimit)
 	}
