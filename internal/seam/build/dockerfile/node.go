@@ -35,19 +35,12 @@ func (r *recipe) node() ([]string, error) {
 
 // packages installs the dependencies of the repository, and leaves the repository beside them.
 func (r *recipe) packages() error {
-	config := r.source.Config
-	whole := func() {
-		r.copy(Tree, agentDir)
-		if config.Build != nil {
-			r.buildCommand()
-		}
-	}
 	if command := r.source.InstallCommand; command != "" {
-		whole()
+		r.whole()
 		r.command(Step{What: "the install command " + strconv.Quote(command), Reason: build.ReasonDependenciesFailed}, "install-command", ".", command)
 		return nil
 	}
-	installation, err := config.Installation(r.source.Tree)
+	installation, err := r.source.Config.Installation(r.source.Tree)
 	if err != nil {
 		return err
 	}
@@ -63,12 +56,7 @@ func (r *recipe) packages() error {
 	if err != nil {
 		return err
 	}
-	alone := manifests != nil && config.Build == nil
-	if alone {
-		err = r.manifests(manifests)
-	} else {
-		whole()
-	}
+	alone, err := r.before(manifests)
 	if err != nil {
 		return err
 	}

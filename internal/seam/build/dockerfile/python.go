@@ -39,15 +39,7 @@ func (r *recipe) python() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	alone := manifests != nil && config.Build == nil
-	if alone {
-		err = r.manifests(manifests)
-	} else {
-		r.copy(Tree, agentDir)
-		if config.Build != nil {
-			r.buildCommand()
-		}
-	}
+	alone, err := r.before(manifests)
 	if err != nil {
 		return nil, err
 	}

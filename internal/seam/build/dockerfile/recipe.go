@@ -28,34 +28,21 @@ type Bases struct {
 	Other string
 }
 
-const (
-	defaultRegistry = "docker.io/library"
-	// The versions for a repository that names no version.
-	defaultPython, defaultNode = "3.13", "22"
-)
+const defaultRegistry = "docker.io/library"
 
-// of returns the base image for a configuration.
-func (b Bases) of(config framework.Config) string {
+// defaultVersions are the versions for a repository that names no version.
+var defaultVersions = map[framework.Language]string{framework.Python: "3.13", framework.Node: "22"}
+
+// record returns the record of an image, with its base image, as far as it is known before the
+// dependencies are known.
+func (b Bases) record(config framework.Config) build.Record {
 	registry := strings.TrimSuffix(cmp.Or(b.Registry, defaultRegistry), "/")
-	switch config.Language {
-	case framework.Python:
-		return registry + "/python:" + cmp.Or(config.Version, defaultPython) + "-slim"
-	case framework.Node:
-		return registry + "/node:" + cmp.Or(config.Version, defaultNode) + "-slim"
-	}
-	return cmp.Or(b.Other, registry+"/debian:13-slim")
-}
-
-// recordOf returns the record of an image as far as it is known before the dependencies are
-// known.
-func recordOf(config framework.Config, base string) build.Record {
 	record := build.NewRecord(string(config.Language))
-	record.Base = base
-	switch config.Language {
-	case framework.Python:
-		record.LanguageVersion = cmp.Or(config.Version, defaultPython)
-	case framework.Node:
-		record.LanguageVersion = cmp.Or(config.Version, defaultNode)
+	if config.Language == "" {
+		record.Base = cmp.Or(b.Other, registry+"/debian:13-slim")
+	} else {
+		record.LanguageVersion = cmp.Or(config.Version, defaultVersions[config.Language])
+		record.Base = registry + "/" + record.Language + ":" + record.LanguageVersion + "-slim"
 	}
 	return record
 }
@@ -163,8 +150,8 @@ type recipe struct {
 // Make makes the recipe of a commit. If something is wrong with the repository, the error is a
 // build.Failure.
 func Make(source Source, bases Bases) (Recipe, error) {
-	base := bases.of(source.Config)
-	r := &recipe{source: source, Recipe: Recipe{Base: base, Files: map[string]string{}, Record: recordOf(source.Config, base)}}
+	record := bases.record(source.Config)
+	r := &recipe{source: source, Recipe: Recipe{Base: record.Base, Files: map[string]string{}, Record: record}}
 	err := r.write()
 	r.Dockerfile = r.text.String()
 	return r.Recipe, err
@@ -246,19 +233,24 @@ func (r *recipe) prepare(commands ...string) error {
 	})
 }
 
-// manifests copies files of the tree to the directory where the tree will be.
-func (r *recipe) manifests(files []string) error {
-	for _, file := range files {
+// before copies the files that the installation of dependencies needs: the manifests, if they are
+// enough, else the whole tree, in which the build command runs.
+func (r *recipe) before(manifests []string) (alone bool, err error) {
+	if manifests == nil || r.source.Config.Build != nil {
+		r.whole()
+		return false, nil
+	}
+	for _, file := range manifests {
 		text, err := r.source.Tree.ReadFile(file)
 		if err != nil {
-			return err
+			return false, err
 		}
 		r.Files[path.Join("manifests", file)] = string(text)
 	}
-	if len(files) > 0 {
+	if len(manifests) > 0 {
 		r.copy("manifests", agentDir)
 	}
-	return nil
+	return true, nil
 }
 
 // command runs a shell command of the repository. It copies the command as a file, so that no
@@ -269,13 +261,17 @@ func (r *recipe) command(step Step, name, dir, text string) {
 	r.run(step, "cd "+inAgent(dir), "sh "+slipwayDir+"/commands/"+name)
 }
 
-// buildCommand runs the build command of the configuration file.
-func (r *recipe) buildCommand() {
+// whole copies the tree, and runs the build command of the configuration file in it.
+func (r *recipe) whole() {
+	r.copy(Tree, agentDir)
 	config := r.source.Config
 	text := ""
-	if len(config.Build) == 3 && config.Build[0] == "sh" && config.Build[1] == "-c" {
+	switch {
+	case config.Build == nil:
+		return
+	case len(config.Build) == 3 && config.Build[0] == "sh" && config.Build[1] == "-c":
 		text = config.Build[2]
-	} else {
+	default:
 		for _, arg := range config.Build {
 			text += build.ShellWord(arg) + " "
 		}
