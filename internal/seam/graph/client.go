@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -41,17 +40,14 @@ func NewClient(transport http.RoundTripper) *Client {
 // invocation may take as long as it needs.
 func NewTransport() *http.Transport { return newTransport(&net.Dialer{Timeout: 5 * time.Second}) }
 
-// transportTo returns the transport that reaches an agent.
+// transportTo returns the transport that reaches an agent. If a user has named the agent's address,
+// it connects to public addresses and to those of the permitted networks, and to no others, also if
+// a name is resolved to another one.
 func (c *Client) transportTo(endpoint compute.Endpoint) http.RoundTripper {
-	if endpoint.Private != nil {
-		return c.guardedTransport(endpoint.Private)
+	private := endpoint.Private
+	if private == nil {
+		return c.transport
 	}
-	return c.transport
-}
-
-// guardedTransport returns the transport that connects to public addresses and to the
-// addresses of the networks, and to no others, also if a name is resolved to another one.
-func (c *Client) guardedTransport(private *outbound.Networks) http.RoundTripper {
 	made, known := c.guarded.Load(private)
 	if !known {
 		made, _ = c.guarded.LoadOrStore(private, newTransport(private.Dialer()))
@@ -90,7 +86,11 @@ func (c *Client) Invoke(ctx context.Context, endpoint compute.Endpoint, invocati
 }
 
 func (c *Client) invoke(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*Stream, error) {
-	response, err := c.post(ctx, endpoint, invocation)
+	body, err := encode(invocation)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.post(ctx, endpoint, invocation.RunID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +122,8 @@ const (
 // as for Invoke.
 func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint, typed bool, reserve func(bytes int) error) (Description, error) {
 	var description Description
-	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationDescribe, Typed: typed})
-	if err == nil {
-		description.Bytes, err = decode(ctx, response, reserve, maxDescription, &description)
-	}
+	var err error
+	description.Bytes, err = c.ask(ctx, endpoint, Invocation{Operation: OperationDescribe, Typed: typed}, reserve, maxDescription, &description)
 	if err == nil {
 		err = description.check()
 	}
@@ -151,14 +149,7 @@ func (d Description) check() error {
 // OperationAuthorize. The errors are the same as for Invoke.
 func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invocation) (Ruling, error) {
 	var ruling Ruling
-	body, err := encode(asked)
-	if err == nil {
-		var response *http.Response
-		if response, err = c.postBody(ctx, endpoint, "", body); err == nil {
-			_, err = decode(ctx, response, nil, maxRuling+len(body), &ruling)
-		}
-	}
-	if err != nil {
+	if _, err := c.ask(ctx, endpoint, asked, nil, maxRuling, &ruling); err != nil {
 		return Ruling{}, fmt.Errorf("%s by the agent: %w", asked.Operation, err)
 	}
 	return ruling, nil
@@ -168,10 +159,7 @@ func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invo
 // held in memory; nil sets no bound. The errors are the same as for Invoke.
 func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Texts, reserve func(bytes int) error) (Embeddings, error) {
 	var embeddings Embeddings
-	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationEmbed, Embed: &texts})
-	if err == nil {
-		_, err = decode(ctx, response, reserve, MaxEventBytes, &embeddings)
-	}
+	_, err := c.ask(ctx, endpoint, Invocation{Operation: OperationEmbed, Embed: &texts}, reserve, MaxEventBytes, &embeddings)
 	if err == nil && embeddings.Error == "" && (len(embeddings.Items) != len(texts.Items) || len(embeddings.Queries) != len(texts.Queries)) {
 		err = &ProtocolError{Message: fmt.Sprintf("%d items and %d queries have the vectors of %d and %d",
 			len(texts.Items), len(texts.Queries), len(embeddings.Items), len(embeddings.Queries))}
@@ -187,10 +175,7 @@ func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Tex
 // for Invoke.
 func (c *Client) Cipher(ctx context.Context, endpoint compute.Endpoint, operation Operation, asked Encryption, reserve func(bytes int) error) (Ciphered, error) {
 	var ciphered Ciphered
-	response, err := c.post(ctx, endpoint, Invocation{Operation: operation, Encryption: &asked})
-	if err == nil {
-		_, err = decode(ctx, response, reserve, maxCiphered, &ciphered)
-	}
+	_, err := c.ask(ctx, endpoint, Invocation{Operation: operation, Encryption: &asked}, reserve, maxCiphered, &ciphered)
 	if err == nil && len(ciphered.Values) != len(asked.Values) {
 		err = &ProtocolError{Message: fmt.Sprintf("%d values became %d", len(asked.Values), len(ciphered.Values))}
 	}
@@ -206,16 +191,31 @@ var (
 	acceptBoth      = []string{"text/event-stream, application/json"}
 )
 
-func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*http.Response, error) {
-	body, err := encode(invocation)
+// ask posts an invocation, reads a JSON answer that has at most limit bytes more than the invocation
+// into value, and returns the size of the answer. reserve is asked as for Embed.
+func (c *Client) ask(ctx context.Context, endpoint compute.Endpoint, asked Invocation, reserve func(bytes int) error, limit int, value any) (size int, err error) {
+	body, err := encode(asked)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return c.postBody(ctx, endpoint, invocation.RunID, body)
+	response, err := c.post(ctx, endpoint, "", body)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	answer, err := readJSON(reserving{response.Body, reserve}, limit+len(body))
+	if err != nil {
+		return 0, classify(ctx, err)
+	}
+	if err := json.Unmarshal(answer, value); err != nil {
+		return 0, &ProtocolError{Message: fmt.Sprintf("the answer does not have the required shape (%v): %s", err, excerpt(answer))}
+	}
+	return len(answer), nil
 }
 
-// postBody posts an encoded invocation, which may belong to a run.
-func (c *Client) postBody(ctx context.Context, endpoint compute.Endpoint, runID string, body []byte) (*http.Response, error) {
+// post posts an encoded invocation, which may belong to a run. It returns the response only if its
+// status is 200. The caller closes its body then.
+func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, runID string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.URL+"/invocations", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -232,7 +232,24 @@ func (c *Client) postBody(ctx context.Context, endpoint compute.Endpoint, runID 
 	if parent := traceParent(runID); parent != "" {
 		request.Header["Traceparent"] = []string{parent}
 	}
-	return c.send(endpoint, request)
+	response, err := c.transportTo(endpoint).RoundTrip(request)
+	if err != nil {
+		return nil, classify(ctx, err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
+	if err != nil {
+		return nil, classify(ctx, err)
+	}
+	switch response.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // the agent asks for another attempt
+		return nil, refusal(response, said)
+	}
+	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(said)}
 }
 
 // encode writes an invocation without encoding its values again: they are JSON already, and
@@ -261,42 +278,6 @@ func encode(invocation Invocation) ([]byte, error) {
 	body := make([]byte, 0, len(before)+len(values)+len(state)+len(rest))
 	body = append(append(append(body, before...), values...), state...)
 	return append(append(body, ','), rest[1:]...), nil
-}
-
-// send returns the response only if its status is 200. The caller closes its body then.
-func (c *Client) send(endpoint compute.Endpoint, request *http.Request) (*http.Response, error) {
-	response, err := c.transportTo(endpoint).RoundTrip(request)
-	if err != nil {
-		return nil, classify(request.Context(), err)
-	}
-	if response.StatusCode == http.StatusOK {
-		return response, nil
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
-	if err != nil {
-		return nil, classify(request.Context(), err)
-	}
-	switch response.StatusCode {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
-		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // the agent asks for another attempt
-		return nil, refusal(response, body)
-	}
-	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(body)}
-}
-
-// decode reads a JSON answer of at most limit bytes into value, closes the body, and returns the
-// size of the answer. reserve is asked as for Embed.
-func decode(ctx context.Context, response *http.Response, reserve func(bytes int) error, limit int, value any) (size int, err error) {
-	defer response.Body.Close()
-	body, err := readJSON(reserving{response.Body, reserve}, limit)
-	if err != nil {
-		return 0, classify(ctx, err)
-	}
-	if err := json.Unmarshal(body, value); err != nil {
-		return 0, &ProtocolError{Message: fmt.Sprintf("the answer does not have the required shape (%v): %s", err, excerpt(body))}
-	}
-	return len(body), nil
 }
 
 // mediaType returns the content type in lower case without its parameters.

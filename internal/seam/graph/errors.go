@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"syscall"
 )
 
@@ -71,21 +72,13 @@ func (e *RefusedError) Error() string {
 // IsUnknown reports whether the agent does not know the operation. Any other refusal may be
 // temporary.
 func (e *RefusedError) IsUnknown() bool {
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity}, e.Status)
 }
 
 // IsOfContent reports whether the agent cannot take what the invocation holds: its input, for
 // example.
 func (e *RefusedError) IsOfContent() bool {
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, e.Status)
 }
 
 // ProtocolError says that the agent's answer breaks the container contract: another media
