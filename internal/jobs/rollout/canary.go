@@ -60,10 +60,7 @@ func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	case at.deployment.Retiring != "":
 		// A promotion by request overwrites it, and the rollout would forget that release.
 		// Nothing else writes it while this revision has the slot.
-		if err := r.retire(ctx, at.deployment, at.deployment.Retiring); err != nil {
-			return "", err
-		}
-		return again, nil
+		return again, r.retire(ctx, at.deployment, at.deployment.Retiring)
 	default:
 		return canary, r.Deployments.BeginCanary(ctx, at.deployment, at.revision)
 	}

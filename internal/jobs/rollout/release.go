@@ -227,22 +227,16 @@ const keptBuilds = 10
 // promote makes the revision the active revision, then lets the previous release drain. A
 // repetition finishes the remaining work.
 func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
-	var err error
 	switch {
 	case at.deployment.Retiring != "":
-		err = r.retire(ctx, at.deployment, at.deployment.Retiring)
+		return again, r.retire(ctx, at.deployment, at.deployment.Retiring)
 	case at.revision.Status == revision.Deploying:
-		err = r.Deployments.Promote(ctx, at.deployment, at.revision)
-	default:
-		answer, err := r.afterPromotion(ctx, at)
-		err = errors.Join(err, r.startNext(ctx, at.deployment))
-		r.forgetBuilds(ctx, at)
-		return answer, err
+		return again, r.Deployments.Promote(ctx, at.deployment, at.revision)
 	}
-	if err != nil {
-		return "", err
-	}
-	return again, nil
+	answer, err := r.afterPromotion(ctx, at)
+	err = errors.Join(err, r.startNext(ctx, at.deployment))
+	r.forgetBuilds(ctx, at)
+	return answer, err
 }
 
 // forgetBuilds removes builds that are not needed any more, and the uploads for them. The

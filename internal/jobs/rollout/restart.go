@@ -57,9 +57,7 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 	if !slices.ContainsFunc(all, position.serves) {
 		return r.awaitFirst(ctx, t)
 	}
-	wait, end := r.untilStopping(ctx)
-	defer end()
-	wait, stop := context.WithTimeout(wait, r.Patience)
+	wait, stop := r.untilStopping(ctx)
 	defer stop()
 	for _, at := range all {
 		if !at.serves() && at.revision.Revision > t.Restart { // ids sort by their time

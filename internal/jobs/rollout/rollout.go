@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -132,15 +133,10 @@ type Rollout struct{ Config }
 
 // New returns a Rollout.
 func New(c Config) *Rollout {
-	if c.Patience == 0 {
-		c.Patience = 20 * time.Second
-	}
-	if c.Probation == 0 {
-		c.Probation = 10 * time.Minute
-	}
-	if c.Steady == 0 {
-		c.Steady = 5 * time.Minute
-	}
+	c.Patience = cmp.Or(c.Patience, 20*time.Second)
+	c.Probation = cmp.Or(c.Probation, 10*time.Minute)
+	c.Steady = cmp.Or(c.Steady, 5*time.Minute)
+	c.Stopping = cmp.Or(c.Stopping, context.Background())
 	return &Rollout{c}
 }
 
@@ -227,27 +223,16 @@ func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 // the release as a release that must run while it is removed.
 func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if !at.revision.Doomed() {
-		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble)); err != nil {
-			return "", err
-		}
-		return again, nil
+		return again, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble))
 	}
-	if at.deployment.Canary > 0 {
-		if err := r.Deployments.EndCanary(ctx, at.deployment); err != nil {
-			return "", err
-		}
-		return again, nil // from now on the active release serves all threads, so the canary may go
+	if at.deployment.Canary > 0 { // afterwards the active release serves all threads, so the canary may go
+		return again, r.Deployments.EndCanary(ctx, at.deployment)
 	}
-	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
+	if err := r.discard(ctx, at.deployment, at.revision.Ref); err != nil {
 		return "", err
 	}
-	if err := r.Builder.Remove(ctx, at.revision.Revision); err != nil {
-		return "", fmt.Errorf("remove build: %w", err)
-	}
-	if err := r.Deployments.Fail(ctx, at.deployment, at.revision, at.revision.Reason, at.revision.Message); err != nil {
-		return "", err
-	}
-	return again, nil // to start the next revision
+	// The next step starts the next revision.
+	return again, r.Deployments.Fail(ctx, at.deployment, at.revision, at.revision.Reason, at.revision.Message)
 }
 
 // interrupted removes what the rollout of a cancelled revision has begun, and passes the slot
@@ -256,16 +241,10 @@ func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
 	if at.deployment.Slot != at.revision.Revision || !at.deployment.Busy {
 		return done, r.startNext(ctx, at.deployment)
 	}
-	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
+	if err := r.discard(ctx, at.deployment, at.revision.Ref); err != nil {
 		return "", err
 	}
-	if err := r.Builder.Remove(ctx, at.revision.Revision); err != nil {
-		return "", fmt.Errorf("remove build: %w", err)
-	}
-	if err := r.Deployments.PassOn(ctx, at.deployment); err != nil {
-		return "", err
-	}
-	return again, nil // to start the next revision
+	return again, r.Deployments.PassOn(ctx, at.deployment) // the next step starts the next revision
 }
 
 // waitForRelease is wait for work that goes on outside of this process, or ends with it: the
@@ -279,12 +258,10 @@ func (r *Rollout) waitForRelease(ctx context.Context, at position) (_ context.Co
 	}
 }
 
-// untilStopping returns a context that also ends when the process is about to end.
+// untilStopping returns a context that ends when the step's patience is over, or when the process
+// is about to end.
 func (r *Rollout) untilStopping(ctx context.Context) (_ context.Context, end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	if r.Stopping == nil {
-		return ctx, cancel
-	}
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	unlink := context.AfterFunc(r.Stopping, cancel)
 	return ctx, func() {
 		unlink()

@@ -54,11 +54,15 @@ func (r *Rollout) takeBack(ctx context.Context, at position) error {
 // cutOff stops everything that a revision runs whose deployment was deleted, and may live
 // again. A revision that was deployed keeps its build.
 func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revision.Revision) error {
-	err := r.remove(ctx, d, rev.Ref)
 	if rev.Status == revision.Deployed {
-		return err
+		return r.remove(ctx, d, rev.Ref)
 	}
-	return errors.Join(err, r.Builder.Remove(ctx, rev.Revision))
+	return r.discard(ctx, d, rev.Ref)
+}
+
+// discard removes the release and the build of a revision.
+func (r *Rollout) discard(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
+	return errors.Join(r.remove(ctx, d, ref), r.Builder.Remove(ctx, ref.Revision))
 }
 
 // torn reads the deployment that a step of a teardown is about. over is true for a teardown
@@ -184,7 +188,7 @@ func (r *Rollout) eraseDeployment(ctx context.Context, t task, bear bearing) (an
 
 // forget removes all data of a revision that is outside of the table.
 func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
-	return errors.Join(r.remove(ctx, d, ref), r.Builder.Remove(ctx, ref.Revision), r.Logs.Remove(ref.Revision))
+	return errors.Join(r.discard(ctx, d, ref), r.Logs.Remove(ref.Revision))
 }
 
 // Rescue looks after the rollouts and teardowns that took too long: it starts a workflow that
