@@ -144,6 +144,9 @@ func New(c Config) *Rollout {
 type task struct {
 	Step string `json:"step"`
 	deployment.Task
+
+	// rescue says that no workflow performs the step.
+	rescue bool
 }
 
 func (t task) deployment() deployment.Ref {

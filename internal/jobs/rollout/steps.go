@@ -38,10 +38,10 @@ var steps = map[string]handler{
 	"AwaitRestart": undelayed((*Rollout).awaitRestart),
 	"FailRestart":  undelayed((*Rollout).failRestart),
 
-	"StopReleases":    insisting((*Rollout).stopReleases),
+	"StopReleases":    (*Rollout).stopReleases,
 	"BeginPurge":      (*Rollout).beginPurge,
 	"EraseThreads":    (*Rollout).eraseThreads,
-	"EraseDeployment": insisting((*Rollout).eraseDeployment),
+	"EraseDeployment": (*Rollout).eraseDeployment,
 }
 
 // perform performs a step of one of the machines.
@@ -59,12 +59,6 @@ func undelayed(step func(*Rollout, context.Context, task) (next, error)) handler
 		name, err := step(r, ctx, t)
 		return answered{next: name}, err
 	}
-}
-
-// insisting is the handler of a step of the teardown. It fails if anything would be left
-// behind.
-func insisting(step func(*Rollout, context.Context, task, bearing) (answered, error)) handler {
-	return func(r *Rollout, ctx context.Context, t task) (answered, error) { return step(r, ctx, t, insist) }
 }
 
 // ofRevision is the handler of a step of a rollout. It reads the revision and performs the step. It

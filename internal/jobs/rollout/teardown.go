@@ -14,17 +14,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// bearing decides about an error with a resource that a deployment runs on: the error ends the
-// step, or the resource is left behind.
-type bearing func(context.Context, deployment.Deployment, error) error
-
-// insist leaves nothing behind.
-func insist(_ context.Context, _ deployment.Deployment, err error) error { return err }
-
-// bear leaves behind resources of a deployment that was deleted by force if they cannot be
-// removed. The log shows them to the person who deleted the deployment by force.
-func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) error {
-	if err == nil || !d.Forced || ctx.Err() != nil {
+// bear decides about an error with a resource that a deployment runs on: the error ends the step,
+// or the resource is left behind, in a rescue of a deployment that was deleted by force. The log
+// shows it to the person who deleted the deployment.
+func (r *Rollout) bear(ctx context.Context, t task, d deployment.Deployment, err error) error {
+	if err == nil || !t.rescue || !d.Forced || ctx.Err() != nil {
 		return err
 	}
 	r.Log.ErrorContext(ctx, "deployment deleted by force leaves something behind", "deployment", d.Deployment, "error", err)
@@ -74,11 +68,11 @@ func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, ov
 
 // stopReleases ends the rollout in flight and stops the releases that serve. Builds and older
 // releases follow when their revisions are erased, which is after the recovery window.
-func (r *Rollout) stopReleases(ctx context.Context, t task, bear bearing) (answered, error) {
-	return record.Retry(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t, bear) })
+func (r *Rollout) stopReleases(ctx context.Context, t task) (answered, error) {
+	return record.Retry(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t) })
 }
 
-func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, error) {
+func (r *Rollout) stop(ctx context.Context, t task) (answered, error) {
 	d, over, err := r.torn(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return answered{next: eraseThreads}, nil
@@ -91,12 +85,12 @@ func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, err
 		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 			return answered{}, fmt.Errorf("stop rollout: %w", err)
 		}
-		if err := bear(ctx, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
+		if err := r.bear(ctx, t, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
 			return answered{}, err
 		}
 	}
 	for _, id := range append([]string{d.Slot, d.Active, d.Retiring}, d.Leftover...) {
-		if err := bear(ctx, d, r.remove(ctx, d, d.Revision(id))); err != nil {
+		if err := r.bear(ctx, t, d, r.remove(ctx, d, d.Revision(id))); err != nil {
 			return answered{}, err
 		}
 	}
@@ -168,18 +162,15 @@ func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
 	return answered{next: eraseDeployment}, nil
 }
 
-func (r *Rollout) eraseDeployment(ctx context.Context, t task, bear bearing) (answered, error) {
+func (r *Rollout) eraseDeployment(ctx context.Context, t task) (answered, error) {
 	d, over, err := r.torn(ctx, t)
-	if fault.Is(err, fault.NotFound) {
+	switch {
+	case fault.Is(err, fault.NotFound) || (err == nil && (over || !d.Doomed())):
 		return answered{next: done}, nil
-	}
-	if err != nil {
+	case err != nil:
 		return answered{}, err
 	}
-	if over || !d.Doomed() {
-		return answered{next: done}, nil
-	}
-	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return bear(ctx, d, r.forget(ctx, d, rev)) })
+	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return r.bear(ctx, t, d, r.forget(ctx, d, rev)) })
 	if more {
 		return answered{next: eraseDeployment}, err
 	}
@@ -243,8 +234,8 @@ func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, r
 // teardown performs the steps of a teardown whose workflow has given up, as far as their time
 // has come.
 func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
-	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}}
-	answer, err := r.stopReleases(ctx, t, r.bear)
+	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}, rescue: true}
+	answer, err := r.stopReleases(ctx, t)
 	if err == nil && answer.next == await {
 		answer, err = r.beginPurge(ctx, t)
 	}
@@ -252,7 +243,7 @@ func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
 		if answer.next == eraseThreads {
 			answer, err = r.eraseThreads(ctx, t)
 		} else {
-			answer, err = r.eraseDeployment(ctx, t, r.bear)
+			answer, err = r.eraseDeployment(ctx, t)
 		}
 	}
 	return err
