@@ -117,7 +117,7 @@ const mostLost = 10
 func (r *Rollout) buildAgain(ctx context.Context, at position) (next, error) {
 	if at.revision.Lost >= mostLost {
 		r.Log.ErrorContext(ctx, "builds of a revision were lost again and again", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "builds", at.revision.Lost)
-		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble))
+		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), build.ReasonInternal, internalTrouble))
 	}
 	answer, err := r.build(ctx, at)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -131,7 +130,7 @@ func TestACanaryThatNobodyMindsAnyMore(t *testing.T) {
 		want    revision.Status
 		reason  string
 	}{
-		"nothing runs it":            {nil, revision.DeployFailed, rollout.ReasonNoContainerEngine},
+		"nothing runs it":            {nil, revision.DeployFailed, compute.ReasonNoContainerEngine},
 		"nobody can say how it does": {[]revision.Source{revision.GitHub}, revision.Deployed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

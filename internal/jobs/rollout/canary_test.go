@@ -11,7 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -310,7 +309,7 @@ func TestACanaryWhoseWorkflowIsLost(t *testing.T) {
 	}
 	s.rescue(t)
 	s.wantAtRest(t, d.Ref, revision.DeployFailed)
-	if r := s.revision(t, d.Ref, d.Latest); r.Reason != rollout.ReasonInternal {
+	if r := s.revision(t, d.Ref, d.Latest); r.Reason != compute.ReasonInternal {
 		t.Errorf("it failed with %s: %s", r.Reason, r.Message)
 	}
 	if got := s.served(t, d); len(got) != 1 || got[first.Active] == 0 {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -153,7 +153,7 @@ func TestAServerThatIsKilledWhileARevisionFails(t *testing.T) {
 		}
 		now := s.settle(t, d.Ref)
 		s.wantAtRest(t, d.Ref, revision.DeployFailed)
-		if r := s.revision(t, d.Ref, now.Latest); r.Reason != rollout.ReasonInternal || now.Active != d.Active {
+		if r := s.revision(t, d.Ref, now.Latest); r.Reason != compute.ReasonInternal || now.Active != d.Active {
 			t.Errorf("it failed with %s: %s", r.Reason, r.Message)
 		}
 		s.kill()

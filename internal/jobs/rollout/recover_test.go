@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -109,7 +108,7 @@ func TestAttackAReleaseWhoseStartPanics(t *testing.T) {
 		t.Error("the other release was not brought back")
 	}
 	events, err := s.deployments.Events().Deployment(poisoned.Workspace, poisoned.Deployment).Read(t.Context(), "", 100)
-	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != rollout.ReasonInternal {
+	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != compute.ReasonInternal {
 		t.Errorf("got %+v (%v)", last, err)
 	}
 	if logged := strings.Count(m.log.String(), "work panicked"); logged != 1 || !strings.Contains(m.log.String(), "startAgain") {
@@ -146,7 +145,7 @@ func TestAttackAReleaseThatHasEndedTwoServers(t *testing.T) {
 		t.Error("it was started again")
 	}
 	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 100)
-	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != rollout.ReasonInternal || !strings.Contains(last.Message, "ended twice") {
+	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != compute.ReasonInternal || !strings.Contains(last.Message, "ended twice") {
 		t.Errorf("got %+v (%v)", last, err)
 	}
 }

@@ -60,19 +60,17 @@ func (r *Rollout) apply(ctx context.Context, target compute.Target, d deployment
 	return nil
 }
 
-// ReasonBuildOutdated: the build was made by earlier rules for configuration files, so it is
-// not known whether its agent would be served without something that its repository asks for.
-const ReasonBuildOutdated = "BUILD_OUTDATED"
-
-// buildOutdated is the message for ReasonBuildOutdated.
-const buildOutdated = "The build was made before every key of the configuration file was checked, so the agent is not started from it. Deploy the revision again: it is built anew."
-
-// ReasonEncryptionMissing: the deployment's data are encrypted, and the revision cannot decrypt
-// them.
-const ReasonEncryptionMissing = "ENCRYPTION_MISSING"
-
-// encryptionMissing is the message for ReasonEncryptionMissing.
-const encryptionMissing = "encryption: the data of this deployment are encrypted by an earlier revision's own handlers, and this revision's configuration file lacks the key. Add it with handlers that decrypt these data, or create another deployment."
+// Reasons why a release cannot be started, and their messages.
+const (
+	// ReasonBuildOutdated: the build was made by earlier rules for configuration files, so it is
+	// not known whether its agent would be served without something that its repository asks for.
+	ReasonBuildOutdated = "BUILD_OUTDATED"
+	buildOutdated       = "The build was made before every key of the configuration file was checked, so the agent is not started from it. Deploy the revision again: it is built anew."
+	// ReasonEncryptionMissing: the deployment's data are encrypted, and the revision cannot decrypt
+	// them.
+	ReasonEncryptionMissing = "ENCRYPTION_MISSING"
+	encryptionMissing       = "encryption: the data of this deployment are encrypted by an earlier revision's own handlers, and this revision's configuration file lacks the key. Add it with handlers that decrypt these data, or create another deployment."
+)
 
 // release opens the values that the revision's agent is given: its secrets, and the settings
 // of the platform.
@@ -91,7 +89,11 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 		return compute.Release{}, err
 	}
 	settings := settingsOf(d, rev, secrets)
-	env := environment(settings, secrets)
+	env := make(map[string]string, len(secrets)+len(settings))
+	for _, s := range secrets {
+		env[s.Name] = s.Value
+	}
+	maps.Copy(env, settings) // requests cannot set the variables that the platform sets
 	artifact := rev.Artifact
 	if artifact.Image, err = r.image(ctx, rev); err != nil {
 		return compute.Release{}, err
@@ -125,17 +127,6 @@ func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, err
 		return "", fmt.Errorf("name repository: %w", err)
 	}
 	return registry.At(repository, image), nil
-}
-
-// environment returns the variables that the platform gives to the agent, and the agent's
-// secrets. Requests cannot set the variables that the platform sets.
-func environment(settings map[string]string, secrets []deployment.Secret) map[string]string {
-	env := make(map[string]string, len(secrets)+len(settings))
-	for _, s := range secrets {
-		env[s.Name] = s.Value
-	}
-	maps.Copy(env, settings)
-	return env
 }
 
 // namesOf returns the names of settings, in order, except the name of an address with
@@ -205,19 +196,16 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	}
 }
 
-// cannotRun notes that no target here runs releases of the revision's source.
+// cannotRun notes that no target here runs releases of the revision's source, and what the operator
+// can do.
 func (r *Rollout) cannotRun(ctx context.Context, at position) (next, error) {
-	return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
-}
-
-// noTarget says why a source's releases cannot run here, and what the operator can do.
-func noTarget(source revision.Source) string {
-	const remedy = "It has no container engine and no network for agents. On one machine, start Docker. " +
-		"On AWS, update the stack with VpcId and the parameters that belong to it."
-	if source.IsImage() {
-		return "This server cannot run an image. " + remedy
+	what := "what it has built"
+	if at.revision.Source.IsImage() {
+		what = "an image"
 	}
-	return "This server cannot run what it has built. " + remedy
+	message := "This server cannot run " + what + ". It has no container engine and no network for agents. On one machine, start Docker. " +
+		"On AWS, update the stack with VpcId and the parameters that belong to it."
+	return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), compute.ReasonNoContainerEngine, message))
 }
 
 // keptBuilds is the number of deployed revisions of a deployment whose builds are kept. An
@@ -322,7 +310,7 @@ func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deplo
 	if err == nil {
 		return nil
 	}
-	status := compute.Status{State: compute.Failed, Reason: ReasonInternal, Message: internalTrouble}
+	status := compute.Status{State: compute.Failed, Reason: compute.ReasonInternal, Message: internalTrouble}
 	if unusable, ok := errors.AsType[*deployment.StartError](err); ok {
 		status.Reason, status.Message = unusable.Reason, unusable.Message
 	} else if errors.Is(err, workflow.ErrServerDied) {

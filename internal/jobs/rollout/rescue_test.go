@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -169,7 +169,7 @@ func TestARevisionWhoseWorkflowEndedWithoutItIsFailed(t *testing.T) {
 				s.rollout.Workflow = ended{s.workflow, status}
 				s.rescue(t)
 				s.wantAtRest(t, d.Ref, at.failed)
-				if r := s.revision(t, d.Ref, d.Latest); r.Reason != rollout.ReasonInternal {
+				if r := s.revision(t, d.Ref, d.Latest); r.Reason != compute.ReasonInternal {
 					t.Errorf("got %s: %s", r.Reason, r.Message)
 				}
 				if left := m.builder.left(); len(left) != 0 {

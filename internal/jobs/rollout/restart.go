@@ -112,7 +112,7 @@ func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
 
 // failRestart tells of a restart whose retries ran out.
 func (r *Rollout) failRestart(ctx context.Context, t task) (next, error) {
-	return failed, r.Deployments.RestartFailed(ctx, t.deployment(), t.Restart, ReasonInternal, internalTrouble)
+	return failed, r.Deployments.RestartFailed(ctx, t.deployment(), t.Restart, compute.ReasonInternal, internalTrouble)
 }
 
 // restarted returns the releases that a restart concerns: the active release, and the release

@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
@@ -60,7 +59,7 @@ func TestARestartBringsNoReleaseBackThatFails(t *testing.T) {
 			s.awaitEnd(t, workflow.Restart, restart.ID)
 			s.wantAtRest(t, d.Ref, revision.DeployFailed)
 			s.wantTold(t, d, restart, event.DeploymentRestarted, "")
-			if r := s.revision(t, d.Ref, d.Latest); r.Reason != rollout.ReasonInternal {
+			if r := s.revision(t, d.Ref, d.Latest); r.Reason != compute.ReasonInternal {
 				t.Errorf("it failed with %s: %s", r.Reason, r.Message)
 			}
 		})

@@ -17,7 +17,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/event"
@@ -216,7 +215,7 @@ func TestAStepOfARestartThatAlwaysFails(t *testing.T) {
 				if step == "AwaitRestart" && after {
 					s.wantTold(t, d, restart, event.DeploymentRestarted, "")
 				} else {
-					s.wantTold(t, d, restart, event.DeploymentRestartFailed, rollout.ReasonInternal, "platform")
+					s.wantTold(t, d, restart, event.DeploymentRestartFailed, compute.ReasonInternal, "platform")
 				}
 				if got := s.executionStatus(t, workflow.Restart, restart.ID); got != workflow.Failed {
 					t.Errorf("the workflow is %s", got)
@@ -240,7 +239,7 @@ func TestTroubleOfTheTargetInARestart(t *testing.T) {
 			s.wantTold(t, d, s.restart(t, d.Ref), event.DeploymentRestarted, "")
 			d = s.settle(t, s.create(t, fromGit("always")).Ref)
 			m.target.fail(method, -1)
-			s.wantTold(t, d, s.restart(t, d.Ref), event.DeploymentRestartFailed, rollout.ReasonInternal)
+			s.wantTold(t, d, s.restart(t, d.Ref), event.DeploymentRestartFailed, compute.ReasonInternal)
 		})
 	}
 }

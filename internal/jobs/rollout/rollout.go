@@ -20,15 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// Reasons of failures that the rollout itself detects.
-const (
-	// ReasonInternal: a fault of the platform; the platform's log explains it.
-	ReasonInternal = build.ReasonInternal
-	// ReasonNoContainerEngine: this server cannot run container images.
-	ReasonNoContainerEngine = compute.ReasonNoContainerEngine
-)
-
-// internalTrouble is the message for a person about ReasonInternal.
+// internalTrouble is the message for a person about compute.ReasonInternal.
 const internalTrouble = "The platform could not complete this step; the server's log says why. Try again, and tell its operator if it persists."
 
 // next is the answer of a step: the next state of the machine.
@@ -226,7 +218,7 @@ func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 // the release as a release that must run while it is removed.
 func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if !at.revision.Doomed() {
-		return again, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble))
+		return again, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), compute.ReasonInternal, internalTrouble))
 	}
 	if at.deployment.Canary > 0 { // afterwards the active release serves all threads, so the canary may go
 		return again, r.Deployments.EndCanary(ctx, at.deployment)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -143,7 +142,7 @@ func TestAnImageWithoutAContainerEngineFailsInWords(t *testing.T) {
 	d := s.settle(t, s.create(t, fromImage("weather")).Ref)
 	s.wantAtRest(t, d.Ref, revision.DeployFailed)
 	r := s.revision(t, d.Ref, d.Latest)
-	if r.Reason != rollout.ReasonNoContainerEngine || !strings.Contains(r.Message, "container engine") {
+	if r.Reason != compute.ReasonNoContainerEngine || !strings.Contains(r.Message, "container engine") {
 		t.Errorf("got %s: %s", r.Reason, r.Message)
 	}
 	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {

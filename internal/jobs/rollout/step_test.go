@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/jobs/rollout"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -78,7 +78,7 @@ func TestAStepThatAlwaysFailsFailsTheRevision(t *testing.T) {
 			d := s.settle(t, first.Ref)
 			s.wantAtRest(t, d.Ref, step.failed)
 			r := s.revision(t, d.Ref, d.Latest)
-			if d.Active != first.Active || r.Reason != rollout.ReasonInternal || !strings.Contains(r.Message, "platform") {
+			if d.Active != first.Active || r.Reason != compute.ReasonInternal || !strings.Contains(r.Message, "platform") {
 				t.Errorf("active %s, %s: %s; want %s active and an internal error", d.Active, r.Reason, r.Message, first.Active)
 			}
 			s.around = nil
