@@ -4,28 +4,18 @@
 package main
 
 import (
-	"log/slog"
-	"os"
-
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/agents"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open, agents.NeedTarget)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey, agents.NeedTarget)
-	if err != nil {
-		return nil, err
-	}
-	var gateway lambdahost.Gateway
+func open(s *stack.Stack) (lambdahost.Function, error) {
+	config := agents.Config(s)
+	config.Store, config.Crons = s.Store(), s.Crons()
 	mux := s.Mux()
-	err = agentserver.Register(mux, agentserver.Config{
-		Assistants: s.Assistants(), Store: s.Store(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
-		Authenticator: gateway, Version: s.Version, Webhooks: s.Webhooks(), AgentURL: gateway.AgentURL(s.BaseURL),
-		Agents: agents.Asked(s), Strangers: agents.Strangers(s), Log: log,
-	})
-	return lambdahost.Buffered(mux, log), err
+	err := agentserver.Register(mux, config)
+	return lambdahost.Buffered(mux, s.Log), err
 }

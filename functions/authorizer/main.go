@@ -4,24 +4,17 @@
 package main
 
 import (
-	"log/slog"
-	"os"
-
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/issuers"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (_ lambdahost.Function, err error) {
 	if s.Tokens, err = issuers.Of(s); err != nil {
 		return nil, err
 	}
-	return lambdahost.Authorizer(s.APIKeys(), s.AgentTokens(), s.Deployments(), clock.System, log), nil
+	return lambdahost.Authorizer(s.APIKeys(), s.AgentTokens(), s.Deployments(), clock.System, s.Log), nil
 }

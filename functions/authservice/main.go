@@ -3,8 +3,6 @@
 package main
 
 import (
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
@@ -18,19 +16,15 @@ import (
 // after 29 s.
 const waitLimit = 25 * time.Second
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	var gateway lambdahost.Gateway
 	mux := s.Mux()
-	err = controlplane.Register(mux, controlplane.Config{
+	err := controlplane.Register(mux, controlplane.Config{
 		AuthService: s.AuthService(), WaitLimit: waitLimit, Answers: s.Answers(),
 		Tenancy:       controlplane.Tenancy{Workspaces: workspace.NewStore(s.Table(), clock.System), Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
-	return lambdahost.Buffered(mux, log), err
+	return lambdahost.Buffered(mux, s.Log), err
 }

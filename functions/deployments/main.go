@@ -3,9 +3,6 @@
 package main
 
 import (
-	"log/slog"
-	"os"
-
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
@@ -14,13 +11,11 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack/uploads"
 )
 
-func main() { lambdahost.Start(open) }
+func main() {
+	lambdahost.Start(stack.Function(open, stack.NeedEngine, logs.Need, images.Need, uploads.Need))
+}
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need, images.Need, uploads.Need)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (_ lambdahost.Function, err error) {
 	if s.Images, err = images.Of(s); err != nil {
 		return nil, err
 	}
@@ -32,5 +27,5 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Tenancy:  controlplane.Tenancy{Audit: s.Audit()},
 		Webhooks: s.Webhooks(), AuthService: s.AuthService(), Logs: logs.Of(s), BaseURL: gateway.BaseURL(s.BaseURL), RedactSecrets: s.RedactSecrets,
 	})
-	return lambdahost.Buffered(mux, log), err
+	return lambdahost.Buffered(mux, s.Log), err
 }

@@ -4,22 +4,15 @@
 package main
 
 import (
-	"log/slog"
-	"os"
-
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/repositories"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open, stack.NeedEngine)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	pushes, err := repositories.Pushes(s, s.Deployments())
 	if err != nil {
 		return nil, err
@@ -29,5 +22,5 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	err = controlplane.Register(mux, controlplane.Config{
 		Push: pushes, Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
-	return lambdahost.Buffered(mux, log), err
+	return lambdahost.Buffered(mux, s.Log), err
 }

@@ -4,9 +4,6 @@
 package main
 
 import (
-	"log/slog"
-	"os"
-
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
@@ -15,13 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	integrations, err := repositories.Integrations(s)
 	if err != nil {
 		return nil, err
@@ -37,5 +30,5 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		Tenancy:       controlplane.Tenancy{Workspaces: workspace.NewStore(s.Table(), clock.System), Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
-	return lambdahost.Buffered(mux, log), err
+	return lambdahost.Buffered(mux, s.Log), err
 }

@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
-	"os"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
@@ -15,22 +13,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open, stack.NeedEngine, logs.Need)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	s.Alarm = func(ctx context.Context, ref compute.Ref, status compute.Status) {
 		s.Deployments().Alarm(ctx, ref, status)
 	}
 	var gateway lambdahost.Gateway
 	mux := s.Mux()
-	err = controlplane.Register(mux, controlplane.Config{
+	err := controlplane.Register(mux, controlplane.Config{
 		Listeners: s.Listeners(), Deployments: s.Deployments(), Logs: logs.Of(s), Answers: s.Answers(),
 		Tenancy:       controlplane.Tenancy{Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
-	return lambdahost.Buffered(mux, log), err
+	return lambdahost.Buffered(mux, s.Log), err
 }

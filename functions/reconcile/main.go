@@ -8,8 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -23,13 +21,9 @@ import (
 // sweepAge is the age at which a transaction that has not ended is considered dead.
 const sweepAge = time.Hour
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open, stack.NeedEngine, rollouts.Need)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, rollouts.Need)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	s.Patient = true
 	of := rollouts.Of(s)
 	return lambdahost.Schedule(func(ctx context.Context) error {
@@ -38,10 +32,10 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 			return err
 		}
 		reconciler := reconcile.Reconciler{
-			Threads: s.Threads(), Crons: s.Crons(), Runs: s.Runs(), Rollout: work, Webhooks: s.Webhooks(), Now: clock.System, Log: log,
+			Threads: s.Threads(), Crons: s.Crons(), Runs: s.Runs(), Rollout: work, Webhooks: s.Webhooks(), Now: clock.System, Log: s.Log,
 			Listeners: s.Listeners(), Ends: of.CollectHostExits,
 			Sweep: func(ctx context.Context) error { return errors.Join(s.Table().Sweep(ctx, sweepAge), of.Sweep(ctx)) },
 		}
 		return reconciler.Once(ctx, clock.System())
-	}, map[string]func(context.Context, json.RawMessage) error{ecs.TaskStateChange: of.HandleTaskStopped}, log), nil
+	}, map[string]func(context.Context, json.RawMessage) error{ecs.TaskStateChange: of.HandleTaskStopped}, s.Log), nil
 }

@@ -5,21 +5,15 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
-	"os"
 
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/rollouts"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open, stack.NeedEngine, rollouts.Need)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, rollouts.Need)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	s.Patient = true
 	of := rollouts.Of(s)
 	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
@@ -30,5 +24,5 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		ctx, sent := s.Sending(ctx)
 		defer sent()
 		return work.Task(ctx, input)
-	}, log), nil
+	}, s.Log), nil
 }

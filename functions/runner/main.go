@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
-	"os"
 
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
@@ -14,13 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack/runners"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open, stack.NeedEngine, agents.NeedTarget)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, agents.NeedTarget)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	s.Patient = true
 	of := runners.Of(s)
 	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
@@ -31,5 +25,5 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		ctx, sent := s.Sending(ctx)
 		defer sent()
 		return work.Task(ctx, input)
-	}, log), nil
+	}, s.Log), nil
 }

@@ -5,8 +5,6 @@ package main
 
 import (
 	"errors"
-	"log/slog"
-	"os"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
@@ -16,21 +14,16 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack/logs"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open, stack.NeedEngine, logs.Need, agents.NeedTarget)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need, agents.NeedTarget)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
+	config := agents.Config(s)
+	config.Unnoticed = lambdahost.Unnoticed
 	var gateway lambdahost.Gateway
 	mux := s.Mux()
-	err = errors.Join(controlplane.Register(mux, controlplane.Config{
+	err := errors.Join(controlplane.Register(mux, controlplane.Config{
 		Deployments: s.Deployments(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},
-	}), agentserver.Register(mux, agentserver.Config{
-		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
-		Webhooks: s.Webhooks(), Agents: agents.Asked(s), Strangers: agents.Strangers(s), AgentURL: gateway.AgentURL(s.BaseURL), Unnoticed: lambdahost.Unnoticed, Log: log,
-	}))
-	return lambdahost.Streaming(mux, log, lambdahost.Unnoticed), err
+	}), agentserver.Register(mux, config))
+	return lambdahost.Streaming(mux, s.Log, lambdahost.Unnoticed), err
 }

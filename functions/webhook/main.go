@@ -3,20 +3,13 @@
 package main
 
 import (
-	"log/slog"
-	"os"
-
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 )
 
-func main() { lambdahost.Start(open) }
+func main() { lambdahost.Start(stack.Function(open)) }
 
-func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
-	if err != nil {
-		return nil, err
-	}
+func open(s *stack.Stack) (lambdahost.Function, error) {
 	s.Patient = true
-	return lambdahost.Task(s.Webhooks().Task, log), nil
+	return lambdahost.Task(s.Webhooks().Task, s.Log), nil
 }

@@ -11,7 +11,7 @@ import (
 
 // Function is what Lambda calls: the result of Buffered, Streaming, Task, Schedule or
 // Authorizer.
-type Function any
+type Function = any
 
 // boundHeap lets the heap grow up to three quarters of the function's memory, given in MB, before
 // garbage is collected more often than GOGC says. The template sets GOGC: a function lives for few

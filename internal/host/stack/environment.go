@@ -43,8 +43,6 @@ const (
 	variableMetrics       = "SLIPWAY_METRICS"
 	variableCdn           = "SLIPWAY_CDN_NETWORKS"
 	variableClientAddress = "SLIPWAY_CLIENT_ADDRESS_HEADER"
-	// variableRuntimeAPI is set in functions only, by Lambda.
-	variableRuntimeAPI = "AWS_LAMBDA_RUNTIME_API"
 )
 
 // Environment has the values that the template gives to the functions.

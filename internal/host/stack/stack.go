@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"slices"
+	"os"
 	"sync"
 	"time"
 
@@ -89,19 +89,29 @@ func (o *once[T]) get(open func() T) T {
 	return o.value
 }
 
-// Open reads the environment. It fails if a variable is missing that the function needs. In a
-// function that needs the data key, Open also reads the key.
+// Open reads the environment. It fails if a variable is missing that the function needs.
 func Open(getenv func(string) string, log *slog.Logger, needs ...Need) (*Stack, error) {
 	env, err := ReadEnvironment(getenv, needs...)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stack{Environment: env, Log: log, AWS: env.config()}
-	inFunction := env.Get(variableRuntimeAPI) != ""
-	if inFunction && slices.ContainsFunc(needs, func(need Need) bool { return slices.Contains(need(env), variableKey) }) {
-		s.prepare()
+	return &Stack{Environment: env, Log: log, AWS: env.config()}, nil
+}
+
+// Function returns an opener for lambdahost.Start. It opens a stack with the table, the data key
+// and the further needs of a function, makes the function, and reads the key.
+func Function(open func(*Stack) (any, error), needs ...Need) func(*slog.Logger) (any, error) {
+	return func(log *slog.Logger) (any, error) {
+		s, err := Open(os.Getenv, log, append([]Need{NeedTable, NeedKey}, needs...)...)
+		if err != nil {
+			return nil, err
+		}
+		function, err := open(s)
+		if err == nil {
+			s.prepare()
+		}
+		return function, err
 	}
-	return s, nil
 }
 
 // prepareTimeout is how long a function's start waits for the data key, at most.

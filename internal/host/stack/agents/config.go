@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -13,9 +14,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Asked returns the agents of a stack, for functions that ask agents in the middle of a request.
-func Asked(s *stack.Stack) *runner.Agents {
-	return &runner.Agents{ServerURL: ServerURL(s), Deployments: s.Deployments(), Target: Of(s).Target, Graph: graph.NewClient(nil), Log: s.Log}
+// Config is what the functions that serve agent servers have in common.
+func Config(s *stack.Stack) agentserver.Config {
+	var gateway lambdahost.Gateway
+	return agentserver.Config{
+		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Webhooks: s.Webhooks(),
+		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), Version: s.Version, Log: s.Log, Strangers: strangers(s),
+		Agents: &runner.Agents{ServerURL: ServerURL(s), Deployments: s.Deployments(), Target: Of(s).Target, Graph: graph.NewClient(nil), Log: s.Log},
+	}
 }
 
 // ServerURL returns the address of agent servers, if the API has an address of its own: a
@@ -27,8 +33,8 @@ func ServerURL(s *stack.Stack) func(deployment string) string {
 	return func(deployment string) string { return strings.TrimSuffix(s.BaseURL, "/") + "/d/" + deployment }
 }
 
-// Strangers bounds the questions about strangers for all processes of a stack together.
-func Strangers(s *stack.Stack) agentserver.StrangerLimits {
+// strangers bounds the questions about strangers for all processes of a stack together.
+func strangers(s *stack.Stack) agentserver.StrangerLimits {
 	hasher := func(ctx context.Context) (secret.Hasher, error) { return s.Key(ctx) }
 	return agentserver.StrangerLimits{Shared: &quota.Strangers{Table: s.Table(), Hasher: hasher, Now: clock.System, Log: s.Log}}
 }
