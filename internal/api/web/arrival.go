@@ -86,8 +86,8 @@ func (a *arrival) fix(limit time.Duration) {
 
 // arriveWithin bounds the time that the whole body of a request may take.
 func arriveWithin(r *http.Request, limit time.Duration) {
-	if x := exchangeOf(r.Context()); x != nil && x.body != nil {
-		x.body.within(limit)
+	if body := exchangeOf(r.Context()).body; body != nil {
+		body.within(limit)
 	}
 }
 

@@ -144,31 +144,29 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 		return nil, b.tooLarge(r)
 	}
 	arriveWithin(r, b.arrival)
-	room := roomOf(r, ownerOf(r), b.arrival)
+	room := roomOf(r, b.arrival)
 	var tally *budget.Tally
 	if !b.raw {
 		tally = &budget.Tally{}
 	}
 	text, err := readText(counted{io.LimitReader(r.Body, b.limit+1), room, r, tally}, r.ContentLength)
-	if errors.Is(err, errTooManyValues) {
+	switch {
+	case errors.Is(err, errTooManyValues):
 		// The rest of the body takes no memory while it arrives.
 		room.share.Close()
 		drain(r, b.arrival, b.limit)
 		return nil, errTooManyValues
-	}
-	if isNoRoom(err) {
+	case errors.Is(err, errNoRoom):
 		return nil, errNoRoom
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, fault.New(fault.Invalid, "The body did not arrive within %s.", b.arrival)
-	}
-	if err != nil {
-		return nil, readError(r)
-	}
-	if int64(len(text)) > b.limit {
+	case err != nil && r.Context().Err() != nil: // the client has gone
+		return nil, fmt.Errorf("read body: %w", r.Context().Err())
+	case err != nil:
+		return nil, invalidJSON(0, "the body ended early")
+	case int64(len(text)) > b.limit:
 		return nil, b.tooLarge(r)
-	}
-	if b.raw {
+	case b.raw:
 		return text, nil
 	}
 	return text, room.work(r.Context(), text, tally.Add(nil))
@@ -216,14 +214,6 @@ func drain(r *http.Request, within time.Duration, most int64) {
 	arriveWithin(r, within)
 	// An error says that the client has gone, or is too slow to wait for: it gets the same answer.
 	_, _ = io.CopyN(io.Discard, r.Body, most)
-}
-
-// readError distinguishes a client that has gone from a body that is broken.
-func readError(r *http.Request) error {
-	if r.Context().Err() != nil {
-		return fmt.Errorf("read body: %w", r.Context().Err())
-	}
-	return invalidJSON(0, "the body ended early")
 }
 
 // split reads the text as JSON.

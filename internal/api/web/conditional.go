@@ -19,9 +19,12 @@ type conditions struct {
 
 type conditionsKey struct{}
 
+// conditionsOf returns empty conditions for an operation that has no conditions.
 func conditionsOf(ctx context.Context) *conditions {
-	c, _ := ctx.Value(conditionsKey{}).(*conditions)
-	return c
+	if c, ok := ctx.Value(conditionsKey{}).(*conditions); ok {
+		return c
+	}
+	return &conditions{}
 }
 
 // ShowVersion states the version of the resource that a handler answers with. It becomes a part
@@ -29,9 +32,7 @@ func conditionsOf(ctx context.Context) *conditions {
 // resource's state that the answer shows. No other resource has the id, not even a later resource
 // of the same name.
 func ShowVersion(ctx context.Context, id string, version int64) {
-	if c := conditionsOf(ctx); c != nil {
-		c.shown = newState(id, version)
-	}
+	conditionsOf(ctx).shown = newState(id, version)
 }
 
 // ExpectedVersions returns the versions that If-Match allows: the resource must have one of
@@ -40,18 +41,13 @@ func ShowVersion(ctx context.Context, id string, version int64) {
 // and returns a fault.Stale. Tags of other resources do not count, if the resource was read
 // before the operation.
 func ExpectedVersions(ctx context.Context) []int64 {
-	if c := conditionsOf(ctx); c != nil && c.expected != nil {
-		return c.expected.versions(c.before.identity)
-	}
-	return nil
+	c := conditionsOf(ctx)
+	return c.expected.versions(c.before.identity)
 }
 
 // ExpectedVersionsOf is ExpectedVersions for a handler that knows the id which ShowVersion gets.
 func ExpectedVersionsOf(ctx context.Context, id string) []int64 {
-	if c := conditionsOf(ctx); c != nil && c.expected != nil {
-		return c.expected.versions(newState(id, 0).identity)
-	}
-	return nil
+	return conditionsOf(ctx).expected.versions(newState(id, 0).identity)
 }
 
 // stale answers a request whose If-Match condition is not met.

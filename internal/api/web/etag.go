@@ -122,8 +122,11 @@ func (t tags) strongly(current tag) bool {
 }
 
 // versions returns the versions of the strong tags of the resource with the identity, or of all
-// strong tags if the identity is "".
-func (t tags) versions(identity string) []int64 {
+// strong tags if the identity is "". A nil list allows all versions, for which nil stands.
+func (t *tags) versions(identity string) []int64 {
+	if t == nil {
+		return nil
+	}
 	versions := []int64{}
 	for _, one := range t.list {
 		if s := one.state(); !one.weak && s.version > 0 && (identity == "" || s.identity == identity) {

@@ -45,27 +45,20 @@ type exchange struct {
 
 type exchangeKey struct{}
 
+// exchangeOf returns the exchange that ctx belongs to, an empty one outside of a Mux.
 func exchangeOf(ctx context.Context) *exchange {
-	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	return x
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
+	}
+	return &exchange{}
 }
 
 // RequestID returns the id of the request that ctx belongs to, or "".
-func RequestID(ctx context.Context) string {
-	if x := exchangeOf(ctx); x != nil {
-		return x.id
-	}
-	return ""
-}
+func RequestID(ctx context.Context) string { return exchangeOf(ctx).id }
 
 // StatusOf returns the status that the log gives the request that ctx belongs to, or 0 if its
 // answer has not begun.
-func StatusOf(ctx context.Context) int {
-	if x := exchangeOf(ctx); x != nil {
-		return x.status
-	}
-	return 0
-}
+func StatusOf(ctx context.Context) int { return exchangeOf(ctx).status }
 
 func (m *Mux) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{ResponseWriter: w, id: r.Header.Get("X-Request-Id"), start: time.Now(), control: http.NewResponseController(w), taking: m.taking, budget: m.budget}

@@ -47,7 +47,7 @@ var statuses = map[fault.Kind]int{
 // with it.
 func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r.Context())
-	begun := x != nil && x.status != 0
+	begun := x.status != 0
 	gone := errors.Is(err, errNotTaken)
 	if r.Context().Err() != nil && (begun || errors.Is(err, context.Canceled)) {
 		cause := context.Cause(r.Context())
@@ -61,9 +61,7 @@ func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 		m.cutShort(r, err)
 	case gone:
 		respond(w, http.StatusServiceUnavailable, "The request was cancelled.")
-		if x != nil {
-			x.status = statusClientGone
-		}
+		x.status = statusClientGone
 	default:
 		m.answer(w, r, err)
 	}

@@ -57,7 +57,7 @@ func (rec *recorder) sendTo(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), rec.sent)
 	w.WriteHeader(rec.status)
 	_, _ = rec.body.WriteTo(w) // a client that is gone needs no answer
-	if x := exchangeOf(r.Context()); x != nil && rec.gone {
-		x.status = statusClientGone
+	if rec.gone {
+		exchangeOf(r.Context()).status = statusClientGone
 	}
 }

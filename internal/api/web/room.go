@@ -1,8 +1,8 @@
 package web
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,36 +60,30 @@ func (m *Mux) roomToWait(r *http.Request, owner string) (*budget.Share, error) {
 	if !share.Try(waitingCost) {
 		return nil, errNoRoom
 	}
-	if x := exchangeOf(r.Context()); x != nil {
-		x.reads.CountAll()
-	}
+	exchangeOf(r.Context()).reads.CountAll()
 	return share, nil
 }
 
 // ActsFor says which workspace a request acts for: the request takes its share of the budget
 // from that workspace's part.
 func ActsFor(ctx context.Context, workspace string) {
-	if x := exchangeOf(ctx); x != nil {
-		x.owner = workspace
-		x.reads.For(workspace)
-	}
+	x := exchangeOf(ctx)
+	x.owner = workspace
+	x.reads.For(workspace)
 }
 
-// room is the share that the body of a request takes of the budget.
+// room is the share that the body of a request takes of the budget. It is given back when the
+// request is answered.
 type room struct {
 	share *budget.Share
 	// wait is how long the request waits for room.
 	wait time.Duration
 }
 
-// roomOf returns the room of a request. The room is given back when the request is answered.
-func roomOf(r *http.Request, owner string, wait time.Duration) room {
+func roomOf(r *http.Request, wait time.Duration) room {
 	x := exchangeOf(r.Context())
-	if x == nil || x.budget == nil {
-		return room{(*budget.Budget)(nil).Open("", 0), wait}
-	}
 	if x.share == nil {
-		x.share = x.budget.Open(owner, bodyAllowance)
+		x.share = x.budget.Open(ownerOf(r), bodyAllowance)
 	}
 	return room{x.share, wait}
 }
@@ -97,10 +91,7 @@ func roomOf(r *http.Request, owner string, wait time.Duration) room {
 // ownerOf returns the owner of the part of the budget from which a request takes. Unknown
 // callers at different paths do not share a part.
 func ownerOf(r *http.Request) string {
-	if x := exchangeOf(r.Context()); x != nil && x.owner != "" {
-		return x.owner
-	}
-	return r.URL.Path
+	return cmp.Or(exchangeOf(r.Context()).owner, r.URL.Path)
 }
 
 var errNoRoom = fault.New(fault.Unavailable, "The server is working on too many large requests. Try again later.")
@@ -136,9 +127,6 @@ func (c counted) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// isNoRoom reports whether the error says that there was no room.
-func isNoRoom(err error) bool { return errors.Is(err, errNoRoom) }
 
 // errTooManyValues refuses a body of more than budget.MostValues values.
 var errTooManyValues = fault.Shape(fault.Detail{

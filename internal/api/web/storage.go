@@ -20,11 +20,7 @@ func (m *Mux) KeepRoom(storage Storage) { m.storage = storage }
 
 // UnderWay says that a request belongs to work that has begun, such as a run. There is a reserve
 // for that work.
-func UnderWay(ctx context.Context) {
-	if x := exchangeOf(ctx); x != nil {
-		x.underWay = true
-	}
-}
+func UnderWay(ctx context.Context) { exchangeOf(ctx).underWay = true }
 
 // Storing is the middleware before handlers that add data. A body that is arriving when the
 // room ends is accepted while the reserve lasts.
@@ -35,7 +31,7 @@ func (m *Mux) Storing(next http.Handler) http.Handler {
 			return
 		}
 		check := m.storage.Room
-		if x := exchangeOf(r.Context()); x != nil && x.underWay {
+		if exchangeOf(r.Context()).underWay {
 			check = m.storage.Reserve
 		}
 		if err := check(); err != nil {
