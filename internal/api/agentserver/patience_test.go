@@ -23,7 +23,7 @@ func TestAttackASlowAuthenticationTakesThePlacesOfItsWorkspace(t *testing.T) {
 		go func() { answers <- f.as(t, "waits", "POST", "/threads/search", object{}) }()
 	}
 	for range requests - places {
-		wantDetail(t, <-answers, http.StatusTooManyRequests, limits.RefuseStream().Error())
+		wantDetail(t, <-answers, http.StatusTooManyRequests, limits.Refuse(quota.Streams).Error())
 	}
 	close(release)
 	for range places {

@@ -21,8 +21,8 @@ import (
 
 // CreateRun creates a run and returns at once.
 func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (CreateRunResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, int64, error) {
-		return showCreated(r).VisitCreateRunResponse, web.Untagged, nil
+	created, err := s.create(ctx, request.ThreadID, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
+		return showCreated(r).VisitCreateRunResponse, "", web.Untagged, nil
 	})...)
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 
 // CreateStatelessRun creates a run on a thread of its own and returns at once.
 func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, int64, error) {
-		return showStateless(r).VisitCreateStatelessRunResponse, web.Untagged, nil
+	created, err := s.createStateless(ctx, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
+		return showStateless(r).VisitCreateStatelessRunResponse, "", web.Untagged, nil
 	})...)
 	if err != nil {
 		return nil, err

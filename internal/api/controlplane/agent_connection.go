@@ -22,8 +22,8 @@ func (s server) CreateAgentConnection(ctx context.Context, request CreateAgentCo
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.AuthService.Connect(ctx, of.Token(request.Body.OauthTokenID), request.AgentID, web.Settled(ctx, func(c authservice.Connection) (web.Send, int64, error) {
-		return CreateAgentConnection201JSONResponse(showConnection(c)).VisitCreateAgentConnectionResponse, web.Untagged, nil
+	c, err := s.AuthService.Connect(ctx, of.Token(request.Body.OauthTokenID), request.AgentID, web.Settled(ctx, func(c authservice.Connection) (web.Send, string, int64, error) {
+		return CreateAgentConnection201JSONResponse(showConnection(c)).VisitCreateAgentConnectionResponse, "", web.Untagged, nil
 	})...)
 	return CreateAgentConnection201JSONResponse(showConnection(c)), err
 }

@@ -34,7 +34,7 @@ func (s server) CreateAuthProvider(ctx context.Context, request CreateAuthProvid
 			UsesPKCE: value(body.UsesPkce), CodeChallengeMethod: value(body.CodeChallengeMethod),
 			Type: authservice.ProviderType(value(body.ProviderType)), ClientAuth: authservice.ClientAuth(value(body.TokenEndpointAuthMethod)),
 		},
-	}, web.SettledVersion(ctx, func(p authservice.Provider) (web.Send, string, int64, error) {
+	}, web.Settled(ctx, func(p authservice.Provider) (web.Send, string, int64, error) {
 		return CreateAuthProvider200JSONResponse(showProvider(p)).VisitCreateAuthProviderResponse, p.ID, p.Version(), nil
 	})...)
 	web.ShowVersion(ctx, p.ID, p.Version())

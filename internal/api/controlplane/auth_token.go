@@ -59,8 +59,8 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	if seconds := body.ExpiresInSeconds; seconds != nil {
 		imported.Expires = clock.System().Add(time.Duration(*seconds) * time.Second)
 	}
-	t, err := s.AuthService.ImportToken(ctx, imported, web.Settled(ctx, func(t authservice.TokenRef) (web.Send, int64, error) {
-		return ImportAuthToken200JSONResponse{TokenID: t.Token}.VisitImportAuthTokenResponse, web.Untagged, nil
+	t, err := s.AuthService.ImportToken(ctx, imported, web.Settled(ctx, func(t authservice.TokenRef) (web.Send, string, int64, error) {
+		return ImportAuthToken200JSONResponse{TokenID: t.Token}.VisitImportAuthTokenResponse, "", web.Untagged, nil
 	})...)
 	return ImportAuthToken200JSONResponse{TokenID: t.Token}, err
 }

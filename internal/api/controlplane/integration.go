@@ -61,8 +61,8 @@ func (s server) CreateGitCredential(ctx context.Context, request CreateGitCreden
 	body := request.Body
 	c, err := s.Integrations.CreateCredential(ctx, integration.NewCredential{
 		Workspace: auth.Workspace(ctx), Host: body.Host, User: body.User, Token: body.Token,
-	}, web.Settled(ctx, func(c integration.Credential) (web.Send, int64, error) {
-		return CreateGitCredential201JSONResponse(showCredential(c)).VisitCreateGitCredentialResponse, 0, nil
+	}, web.Settled(ctx, func(c integration.Credential) (web.Send, string, int64, error) {
+		return CreateGitCredential201JSONResponse(showCredential(c)).VisitCreateGitCredentialResponse, "", 0, nil
 	})...)
 	return CreateGitCredential201JSONResponse(showCredential(c)), err
 }

@@ -31,7 +31,7 @@ func (s server) CreateListener(ctx context.Context, request CreateListenerReques
 			ComputeType: string(body.ComputeType), ComputeID: body.ComputeID,
 			ComputeConfig: listener.ComputeConfig{K8sNamespaces: value(body.ComputeConfig.K8SNamespaces)},
 		},
-	}, web.SettledVersion(ctx, func(l listener.Listener) (web.Send, string, int64, error) {
+	}, web.Settled(ctx, func(l listener.Listener) (web.Send, string, int64, error) {
 		return CreateListener201JSONResponse(showListener(l)).VisitCreateListenerResponse, l.Listener, l.ChangeCount(), nil
 	})...)
 	web.ShowVersion(ctx, l.Listener, l.ChangeCount())

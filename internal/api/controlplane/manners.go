@@ -34,7 +34,7 @@ func shownOnce(ctx context.Context) []apikey.Note {
 // settledChange stores, together with a new or changed deployment, the answer to repetitions of
 // its request: an answer that shows the deployment.
 func (s server) settledChange(ctx context.Context, answer func(Deployment) web.Send) []deployment.Note {
-	return web.SettledVersion(ctx, func(d deployment.Deployment) (web.Send, string, int64, error) {
+	return web.Settled(ctx, func(d deployment.Deployment) (web.Send, string, int64, error) {
 		shown, err := s.show(ctx, d)
 		return answer(shown), d.Deployment, d.Version(), err
 	})

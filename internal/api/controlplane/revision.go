@@ -32,8 +32,8 @@ func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObjec
 func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.Revise, patch.Expect = true, web.ExpectedVersionsOf(ctx, request.DeploymentID)
-	patch.Notes = web.Settled(ctx, func(d deployment.Deployment) (web.Send, int64, error) {
-		return CreateRevision201JSONResponse(showRevision(d.Made())).VisitCreateRevisionResponse, 0, nil
+	patch.Notes = web.Settled(ctx, func(d deployment.Deployment) (web.Send, string, int64, error) {
+		return CreateRevision201JSONResponse(showRevision(d.Made())).VisitCreateRevisionResponse, "", 0, nil
 	})
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
 	if err != nil {

@@ -28,7 +28,7 @@ func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObjec
 
 // CreateSecret creates a secret.
 func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObject) (CreateSecretResponseObject, error) {
-	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, web.SettledVersion(ctx, func(made workspacesecret.Secret) (web.Send, string, int64, error) {
+	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, web.Settled(ctx, func(made workspacesecret.Secret) (web.Send, string, int64, error) {
 		return CreateSecret201JSONResponse(showSecret(made)).VisitCreateSecretResponse, made.Identity(), made.Version(), nil
 	})...)
 	web.ShowVersion(ctx, created.Identity(), created.Version())

@@ -24,7 +24,7 @@ func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestO
 	made, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
 		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
 		Disabled: body.Enabled != nil && !*body.Enabled,
-	}, web.SettledVersion(ctx, func(made webhook.Created) (web.Send, string, int64, error) {
+	}, web.Settled(ctx, func(made webhook.Created) (web.Send, string, int64, error) {
 		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Webhook, made.Webhook.Version(), nil
 	})...)
 	web.ShowVersion(ctx, made.Webhook.Webhook, made.Webhook.Version())

@@ -62,7 +62,7 @@ func (s server) ListMembers(ctx context.Context, _ ListMembersRequestObject) (Li
 // AddMember makes a person a member.
 func (s server) AddMember(ctx context.Context, request AddMemberRequestObject) (AddMemberResponseObject, error) {
 	body := request.Body
-	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), web.SettledVersion(ctx, func(m workspace.Member) (web.Send, string, int64, error) {
+	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), web.Settled(ctx, func(m workspace.Member) (web.Send, string, int64, error) {
 		return AddMember201JSONResponse(showMember(m)).VisitAddMemberResponse, m.Identity(), m.Version(), nil
 	})...)
 	web.ShowVersion(ctx, m.Identity(), m.Version())
@@ -105,8 +105,8 @@ func (s server) CreateTrustRule(ctx context.Context, request CreateTrustRuleRequ
 	body := request.Body
 	r, err := s.Rules.Create(ctx, auth.Workspace(ctx), trust.Rule{
 		Name: value(body.Name), Issuer: body.Issuer, Role: workspace.Role(body.Role), Claims: body.Claims,
-	}, web.Settled(ctx, func(r trust.Rule) (web.Send, int64, error) {
-		return CreateTrustRule201JSONResponse(showTrustRule(r)).VisitCreateTrustRuleResponse, web.Untagged, nil
+	}, web.Settled(ctx, func(r trust.Rule) (web.Send, string, int64, error) {
+		return CreateTrustRule201JSONResponse(showTrustRule(r)).VisitCreateTrustRuleResponse, "", web.Untagged, nil
 	})...)
 	return CreateTrustRule201JSONResponse(showTrustRule(r)), err
 }

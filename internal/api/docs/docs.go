@@ -30,21 +30,21 @@ var (
 // Register serves the page beside the openapi.json of the control plane, at the root and under
 // /api-host, and of each agent server.
 func Register(mux *web.Mux) {
-	page := web.Page(build)
+	page := web.Serve(build)
 	for _, base := range []string{"", "/api-host", "/d/{deployment_id}"} {
 		mux.Handle("GET "+base+"/docs", page)
 	}
 }
 
 // build returns the page and its content security policy.
-func build() (html []byte, policy string) {
+func build() web.File {
 	style, library := asset("swagger-ui.css.gz"), asset("swagger-ui-bundle.js.gz")
-	html = bytes.Replace(markup, []byte("/*start*/"), start, 1)
+	html := bytes.Replace(markup, []byte("/*start*/"), start, 1)
 	html = bytes.Replace(html, []byte("/*library*/"), library, 1)
 	html = bytes.Replace(html, []byte("/*style*/"), style, 1)
-	policy = fmt.Sprintf("default-src 'none'; connect-src 'self'; img-src data:; style-src %s; script-src %s %s; "+
+	policy := fmt.Sprintf("default-src 'none'; connect-src 'self'; img-src data:; style-src %s; script-src %s %s; "+
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'", digest(style), digest(library), digest(start))
-	return html, policy
+	return web.File{Body: html, Type: "text/html; charset=utf-8", ContentPolicy: policy}
 }
 
 // asset returns a file of Swagger UI. It panics if the library does not have the file; a test

@@ -93,7 +93,9 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	page := web.Page(func() ([]byte, string) { return []byte("<!DOCTYPE html><title>Docs</title>"), "default-src 'none'" })
+	page := web.Serve(func() web.File {
+		return web.File{Body: []byte("<!DOCTYPE html><title>Docs</title>"), Type: "text/html; charset=utf-8", ContentPolicy: "default-src 'none'"}
+	})
 	w := send(t, page, "GET", "/docs", "")
 	want := map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Values of x-holds-connection, the member of the contract that says when an operation holds
@@ -52,10 +54,8 @@ func (o *operation) holds(r *http.Request) bool {
 		return WantsStream(r)
 	case holdsWait:
 		return r.URL.Query().Has("wait")
-	case holdsInTurn:
-		return false
 	}
-	return false
+	return false // also for holdsInTurn
 }
 
 // holding is Holding for an operation that holds its connection for some requests only.
@@ -120,14 +120,19 @@ func (m *Mux) within(r *http.Request, owner string, leave func()) (leaveAll func
 	}, nil
 }
 
-// hold takes the places of a connection: this process's first, so that a connection that it
-// refuses costs the other processes nothing.
+// hold takes the places of a connection.
 func (l *Limiter) hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error) {
-	leaveHere, err := l.holdHere(workspace, deployment, thread)
-	if err != nil || l.shared == nil {
-		return leaveHere, err
+	leave, err = l.holdHere(workspace, deployment, thread)
+	return l.everywhere(leave, err, func() (func(), error) { return l.shared.Hold(ctx, workspace, deployment, thread) })
+}
+
+// everywhere also takes the places that all processes share, if this process has given its own: so
+// a connection that this process refuses costs the other processes nothing.
+func (l *Limiter) everywhere(leaveHere func(), refused error, share func() (func(), error)) (leave func(), err error) {
+	if refused != nil || l.shared == nil {
+		return leaveHere, refused
 	}
-	leaveShared, err := l.shared.Hold(ctx, workspace, deployment, thread)
+	leaveShared, err := share()
 	if err != nil {
 		leaveHere()
 		return nil, err
@@ -140,16 +145,16 @@ func (l *Limiter) hold(ctx context.Context, workspace, deployment, thread string
 
 // holdHere takes the places of a connection in this process.
 func (l *Limiter) holdHere(workspace, deployment, thread string) (leave func(), err error) {
-	if !l.open.take(workspace, l.quotas.StreamsAtOnce()) {
-		return nil, l.quotas.RefuseStream()
+	if !l.open.take(workspace, l.quotas.Of(quota.Streams)) {
+		return nil, l.quotas.Refuse(quota.Streams)
 	}
 	if thread == "" {
 		return func() { l.open.giveBack(workspace) }, nil
 	}
 	of := strings.Join([]string{workspace, deployment, thread}, "\x00")
-	if !l.open.take(of, l.quotas.StreamsPerThread()) {
+	if !l.open.take(of, l.quotas.Of(quota.ThreadStreams)) {
 		l.open.giveBack(workspace)
-		return nil, l.quotas.RefuseThreadStream()
+		return nil, l.quotas.Refuse(quota.ThreadStreams)
 	}
 	return func() {
 		l.open.giveBack(of)

@@ -175,17 +175,9 @@ type Send = func(http.ResponseWriter) error
 
 // Settled stores, together with a new value, the answer to repetitions of its request. The
 // answer is made from the value before the request is answered, so it is the answer that this
-// request gets. The version is 0, and Untagged if answers of the operation have no ETag. A
-// handler that calls ShowVersion needs SettledVersion.
-func Settled[T any](ctx context.Context, answered func(value T) (send Send, version int64, err error)) []record.Note[T] {
-	return SettledVersion(ctx, func(value T) (Send, string, int64, error) {
-		send, version, err := answered(value)
-		return send, "", version, err
-	})
-}
-
-// SettledVersion is Settled with the id and the version that the handler passes to ShowVersion.
-func SettledVersion[T any](ctx context.Context, answered func(value T) (send Send, id string, version int64, err error)) []record.Note[T] {
+// request gets. The id and the version are those that the handler passes to ShowVersion, "" and 0
+// if it does not call that; the version is Untagged if answers of the operation have no ETag.
+func Settled[T any](ctx context.Context, answered func(value T) (send Send, id string, version int64, err error)) []record.Note[T] {
 	return settled(ctx, func(value T) (idempotency.Answer, error) {
 		send, id, version, err := answered(value)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // mostBuckets is how many buckets a Limiter keeps: the buckets that were used last. A caller
@@ -31,24 +32,8 @@ type Limits struct {
 	Reads, Writes Rate
 }
 
-// Quotas bound the requests and the connections of each workspace, over all its callers.
-type Quotas interface {
-	// RequestsPerSecond is how many requests are accepted in the long run; twice as many are
-	// accepted at once. RefuseRequest is the refusal beyond that.
-	RequestsPerSecond() int64
-	RefuseRequest() *fault.Error
-	// StreamsAtOnce is how many connections may wait at once; RefuseStream is the refusal
-	// beyond that number.
-	StreamsAtOnce() int64
-	RefuseStream() *fault.Error
-	// StreamsPerThread is how many of these connections may wait for one thread;
-	// RefuseThreadStream is the refusal beyond that number.
-	StreamsPerThread() int64
-	RefuseThreadStream() *fault.Error
-}
-
 // Shared counts what other processes must know of the requests and the connections that this
-// process has counted and accepted. Its refusals are those of Quotas.
+// process has counted and accepted. Its refusals are those of quota.Limits.
 type Shared interface {
 	// Count counts a request of a workspace.
 	Count(ctx context.Context, workspace string) error
@@ -104,7 +89,7 @@ func (b *Buckets) of(name string, r Rate) *rate.Limiter {
 // caller, and the waiting connections of each workspace and of each thread. It is safe for
 // concurrent use.
 type Limiter struct {
-	quotas        Quotas
+	quotas        quota.Limits
 	reads, writes policy
 	now           clock.Clock
 	buckets       *Buckets
@@ -117,7 +102,7 @@ type Limiter struct {
 
 // NewLimiter returns a Limiter that has counted nothing yet. Callers have limits of their own
 // besides the quotas of their workspace.
-func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
+func NewLimiter(quotas quota.Limits, callers Limits, now clock.Clock) *Limiter {
 	return &Limiter{
 		quotas: quotas, reads: newPolicy("reads", callers.Reads), writes: newPolicy("writes", callers.Writes),
 		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}}, recent: lru.New[string, *recent](mostBuckets),
@@ -186,11 +171,11 @@ func (l *Limiter) takeOfCaller(header http.Header, method, caller string) error 
 	return refusal
 }
 
-// takeOfWorkspace counts a request of a workspace.
+// takeOfWorkspace counts a request of a workspace. Twice the quota of a second is accepted at once.
 func (l *Limiter) takeOfWorkspace(workspace string) error {
-	perSecond := l.quotas.RequestsPerSecond()
+	perSecond := l.quotas.Of(quota.Requests)
 	if perSecond <= 0 {
-		return l.quotas.RefuseRequest()
+		return l.quotas.Refuse(quota.Requests)
 	}
 	r := Rate{PerSecond: float64(perSecond), Burst: int(2 * perSecond)}
 	allowed, left := l.take("workspace\x00"+workspace, r)
@@ -198,7 +183,7 @@ func (l *Limiter) takeOfWorkspace(workspace string) error {
 		l.recent.Make(workspace, 1, func() *recent { return &recent{} }).add(windowAt(l.now()))
 		return nil
 	}
-	refusal := l.quotas.RefuseRequest()
+	refusal := l.quotas.Refuse(quota.Requests)
 	refusal.RetryAfter = r.waiting(left)
 	return refusal
 }

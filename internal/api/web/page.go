@@ -14,15 +14,6 @@ type File struct {
 	ContentPolicy string
 }
 
-// Page serves an HTML page with its Content-Security-Policy. read makes both at the first
-// request.
-func Page(read func() (html []byte, contentPolicy string)) http.Handler {
-	return Serve(func() File {
-		html, contentPolicy := read()
-		return File{html, "text/html; charset=utf-8", contentPolicy}
-	})
-}
-
 // Serve serves a file, which read makes at the first request. A client that has the file already
 // gets 304.
 func Serve(read func() File) http.Handler {

@@ -37,22 +37,10 @@ func (m *Mux) admit(r *http.Request, place string) (leave func(), err error) {
 	return m.within(r, "visitors\x00"+ownerOf(r), leave)
 }
 
-// admit counts a request and a connection of a visitor: in this process first, so that a visitor
-// that it refuses costs the other processes nothing. leave gives the connection's place back.
+// admit counts a request and a connection of a visitor. leave gives the connection's place back.
 func (l *Limiter) admit(ctx context.Context, workspace, place, address string) (leave func(), err error) {
-	leaveHere, err := l.admitHere(place, address)
-	if err != nil || l.shared == nil {
-		return leaveHere, err
-	}
-	leaveShared, err := l.shared.Visit(ctx, workspace, place, address)
-	if err != nil {
-		leaveHere()
-		return nil, err
-	}
-	return func() {
-		leaveShared()
-		leaveHere()
-	}, nil
+	leave, err = l.admitHere(place, address)
+	return l.everywhere(leave, err, func() (func(), error) { return l.shared.Visit(ctx, workspace, place, address) })
 }
 
 // admitHere counts for the visitor's address first, so that an address that is refused takes
@@ -60,9 +48,9 @@ func (l *Limiter) admit(ctx context.Context, workspace, place, address string) (
 func (l *Limiter) admitHere(place, address string) (leave func(), err error) {
 	pool := "visitors\x00" + place
 	from := pool + "\x00" + address
-	requests, streams := l.quotas.RequestsPerSecond(), l.quotas.StreamsAtOnce()
+	requests, streams := l.quotas.Of(quota.Requests), l.quotas.Of(quota.Streams)
 	if requests <= 0 {
-		return nil, l.quotas.RefuseRequest()
+		return nil, l.quotas.Refuse(quota.Requests)
 	}
 	for _, of := range []struct {
 		name string

@@ -169,24 +169,6 @@ func (l Limits) String() string {
 // Type names the value in the help of a command.
 func (*Limits) Type() string { return "name=limit" }
 
-// RequestsPerSecond returns the limit of Requests. RefuseRequest returns its refusal.
-func (l Limits) RequestsPerSecond() int64 { return l.Of(Requests) }
-
-// RefuseRequest returns the fault of a request beyond the limit.
-func (l Limits) RefuseRequest() *fault.Error { return l.Refuse(Requests) }
-
-// StreamsAtOnce returns the limit of Streams. RefuseStream returns its refusal.
-func (l Limits) StreamsAtOnce() int64 { return l.Of(Streams) }
-
-// RefuseStream returns the fault of a connection beyond the limit.
-func (l Limits) RefuseStream() *fault.Error { return l.Refuse(Streams) }
-
-// StreamsPerThread returns the limit of ThreadStreams. RefuseThreadStream returns its refusal.
-func (l Limits) StreamsPerThread() int64 { return l.Of(ThreadStreams) }
-
-// RefuseThreadStream returns the fault of a connection beyond the limit of its thread.
-func (l Limits) RefuseThreadStream() *fault.Error { return l.Refuse(ThreadStreams) }
-
 // retryAfter is how long a client should wait before it repeats a request that was refused
 // with fault.TooMany.
 const retryAfter = 5 * time.Second

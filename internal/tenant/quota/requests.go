@@ -75,7 +75,7 @@ type requestCount struct {
 // until the end of the window.
 func (s *Shared) Count(ctx context.Context, workspace string) error {
 	return s.count(ctx, requestCount{
-		name: workspace, most: perWindow(s.limits.RequestsPerSecond()), refuse: s.limits.RefuseRequest,
+		name: workspace, most: perWindow(s.limits.Of(Requests)), refuse: func() *fault.Error { return s.limits.Refuse(Requests) },
 		key: func(window int64) table.Key { return keys.Requests(workspace, window) },
 	})
 }

@@ -84,12 +84,12 @@ func (p *streamPlace) hold(ctx context.Context) (leave func(), err error) {
 
 // parts is how many parts the count of a workspace's streams has.
 func (s *Shared) parts() int {
-	return int(min(max(1, s.limits.StreamsAtOnce()/leastStreams), keys.StreamParts))
+	return int(min(max(1, s.limits.Of(Streams)/leastStreams), keys.StreamParts))
 }
 
 // partLimit is how many streams a part of the workspace's count may hold.
 func (s *Shared) partLimit(part int) int64 {
-	limit, parts := s.limits.StreamsAtOnce(), int64(s.parts())
+	limit, parts := s.limits.Of(Streams), int64(s.parts())
 	most := limit / parts
 	if int64(part) <= limit%parts {
 		most++
@@ -105,7 +105,7 @@ func (s *Shared) streamPlace(workspace, deployment, thread string) *streamPlace 
 	p.moveTo(1 + rand.IntN(s.parts()))
 	if thread != "" {
 		p.counts = append(p.counts, streamCount{
-			most: s.limits.StreamsPerThread(), refuse: s.limits.RefuseThreadStream,
+			most: s.limits.Of(ThreadStreams), refuse: func() *fault.Error { return s.limits.Refuse(ThreadStreams) },
 			key: func(term int64) table.Key { return keys.ThreadStreams(workspace, deployment, thread, term) },
 		})
 	}
@@ -172,7 +172,7 @@ func (p *streamPlace) keys() []func(term int64) table.Key {
 // moveTo makes the stream count in another part of its workspace's count.
 func (p *streamPlace) moveTo(part int) {
 	p.part = part
-	p.counts[0] = streamCount{key: ofPart(p.workspace, part), most: p.partLimit(part), refuse: p.limits.RefuseStream}
+	p.counts[0] = streamCount{key: ofPart(p.workspace, part), most: p.partLimit(part), refuse: func() *fault.Error { return p.limits.Refuse(Streams) }}
 }
 
 func ofPart(workspace string, part int) func(term int64) table.Key {
@@ -202,7 +202,7 @@ func (p *streamPlace) move(ctx context.Context) (best load, err error) {
 		}
 	}
 	if most == 0 {
-		return load{}, p.limits.RefuseStream()
+		return load{}, p.limits.Refuse(Streams)
 	}
 	return best, nil
 }

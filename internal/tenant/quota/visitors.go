@@ -42,7 +42,7 @@ func (s *Shared) Visit(ctx context.Context, workspace, deployment, address strin
 		address string
 		part    int64
 	}{{address, VisitorPart * AddressPart}, {"", VisitorPart}} {
-		requests, streams := PartOf(s.limits.RequestsPerSecond(), of.part), PartOf(s.limits.StreamsAtOnce(), of.part)
+		requests, streams := PartOf(s.limits.Of(Requests), of.part), PartOf(s.limits.Of(Streams), of.part)
 		err := s.count(ctx, requestCount{
 			name: "visitors\x00" + deployment + "\x00" + of.address, most: perWindow(requests),
 			key:    func(window int64) table.Key { return keys.Visits(workspace, deployment, of.address, window) },
