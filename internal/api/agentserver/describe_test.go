@@ -117,7 +117,7 @@ func TestAttackACallerThatLeavesADescriptionUncounted(t *testing.T) {
 	f := setUpAt(t, compute.Endpoint{URL: agent.URL, Token: graphtest.Token}, 0)
 	f.deploy(t, "agent")
 	mux, reads := web.NewMux(slog.New(slog.DiscardHandler)), budget.New(64<<20)
-	mux.SetReadBudget(reads)
+	mux.Reads = reads
 	check.Must(t, agentserver.Register(mux, agentserver.Config{
 		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs,
 		Authenticator: auth.New(f.keys), Version: version,

@@ -155,7 +155,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	f.threads, f.runs, f.table = threads, runs, tb
 	f.hasher = key
 	mux := web.NewMux(log)
-	mux.Limit(web.NewLimiter(limits, web.Limits{}, f.now))
+	mux.Limiter = web.NewLimiter(limits, web.Limits{}, f.now)
 	config := agentserver.Config{
 		Assistants: assistants, Store: store.NewStore(tb, clock.System, limits, slog.Default()), Crons: f.crons, Metrics: counted{metrics.New()},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},

@@ -145,7 +145,7 @@ func (s *socket) runs(t *testing.T, count int) []shownEvent {
 func (f *fixture) apart(t *testing.T, reads *budget.Budget, origins ...string) (_ *fixture, stop context.CancelCauseFunc) {
 	t.Helper()
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
-	mux.SetReadBudget(reads)
+	mux.Reads = reads
 	check.Must(t, agentserver.Register(mux, agentserver.Config{
 		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs,
 		Authenticator: auth.New(f.keys), Version: version, WebSockets: true, Origins: origins,

@@ -116,7 +116,7 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
 	mux := web.NewMux(store.Log)
 	limiter := web.NewLimiter(store.Quotas, web.Limits{}, clock.System)
-	mux.Limit(limiter)
+	mux.Limiter = limiter
 	config.Deployments, config.Authenticator = f.deployments, auth.New(apiKeys)
 	config.Tenancy = controlplane.Tenancy{
 		Workspaces: workspaces, Rules: trust.NewStore(tb, clock.System), Audit: audit.NewStore(tb, clock.System),

@@ -225,7 +225,7 @@ func TestEachKeyIsLimited(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	f := setUp(t)
 	limits := web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 2}, Writes: web.Rate{PerSecond: 1, Burst: 1}}
-	f.mux.Limit(web.NewLimiter(quota.Limits{}, limits, func() time.Time { return at }))
+	f.mux.Limiter = web.NewLimiter(quota.Limits{}, limits, func() time.Time { return at })
 	second := f.issue(t, workspace.Admin)
 	for _, step := range []struct {
 		method string

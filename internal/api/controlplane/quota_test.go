@@ -145,7 +145,7 @@ func TestAttackKeysThatAskWithoutEnd(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	f := setUp(t)
 	viewer := f.issue(t, workspace.Viewer)
-	f.mux.Limit(web.NewLimiter(quota.Limits{}.With(quota.Requests, 2), web.Limits{}, func() time.Time { return at }))
+	f.mux.Limiter = web.NewLimiter(quota.Limits{}.With(quota.Requests, 2), web.Limits{}, func() time.Time { return at })
 	for i, step := range []struct {
 		method string
 		by     tenant

@@ -45,10 +45,10 @@ func TestWhatAWorkspaceUsesNow(t *testing.T) {
 			usage := f.config.Quotas
 			if usage.Live = limiter; isStack {
 				shared := quota.NewShared(f.table, now, quota.Limits{}, slog.New(slog.DiscardHandler))
-				limiter.Share(shared)
+				limiter.Shared = shared
 				usage.Live = shared
 			}
-			f.mux.Limit(limiter)
+			f.mux.Limiter = limiter
 			want := func(by tenant, of quota.Name, used int64) {
 				t.Helper()
 				if _, got := f.used(t, by, of); got != used {

@@ -61,7 +61,7 @@ func RequestID(ctx context.Context) string { return exchangeOf(ctx).id }
 func StatusOf(ctx context.Context) int { return exchangeOf(ctx).status }
 
 func (m *Mux) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{ResponseWriter: w, id: r.Header.Get("X-Request-Id"), start: time.Now(), control: http.NewResponseController(w), taking: m.taking, budget: m.budget}
+	x := &exchange{ResponseWriter: w, id: r.Header.Get("X-Request-Id"), start: time.Now(), control: http.NewResponseController(w), taking: m.taking, budget: m.Bodies}
 	if !isRequestID(x.id) {
 		x.id = id.New(clock.System())
 	}

@@ -89,8 +89,8 @@ func (m *Mux) Holding(next http.Handler) http.Handler {
 // hold takes the places of a connection, and its memory.
 func (m *Mux) hold(r *http.Request) (leave func(), err error) {
 	leave = func() {}
-	if m.limiter != nil {
-		leave, err = m.limiter.hold(r.Context(), ownerOf(r), strings.ToLower(r.PathValue("deployment_id")), strings.ToLower(r.PathValue("thread_id")))
+	if m.Limiter != nil {
+		leave, err = m.Limiter.hold(r.Context(), ownerOf(r), strings.ToLower(r.PathValue("deployment_id")), strings.ToLower(r.PathValue("thread_id")))
 		if err != nil {
 			return nil, err
 		}
@@ -101,10 +101,10 @@ func (m *Mux) hold(r *http.Request) (leave func(), err error) {
 // Place takes one of the workspace's places for connections, as Holding does, for a request that
 // was not expected to wait. If the workspace has no place left, the error is its refusal.
 func (m *Mux) Place(ctx context.Context, workspace string) (leave func(), err error) {
-	if m.limiter == nil {
+	if m.Limiter == nil {
 		return func() {}, nil
 	}
-	return m.limiter.hold(ctx, workspace, "", "")
+	return m.Limiter.hold(ctx, workspace, "", "")
 }
 
 // within takes the memory of a connection that has its places. leave gives the places back.
@@ -123,13 +123,13 @@ func (m *Mux) within(r *http.Request, owner string, leave func()) (leaveAll func
 // hold takes the places of a connection.
 func (l *Limiter) hold(ctx context.Context, workspace, deployment, thread string) (leave func(), err error) {
 	leave, err = l.holdHere(workspace, deployment, thread)
-	return l.everywhere(leave, err, func() (func(), error) { return l.shared.Hold(ctx, workspace, deployment, thread) })
+	return l.everywhere(leave, err, func() (func(), error) { return l.Shared.Hold(ctx, workspace, deployment, thread) })
 }
 
 // everywhere also takes the places that all processes share, if this process has given its own: so
 // a connection that this process refuses costs the other processes nothing.
 func (l *Limiter) everywhere(leaveHere func(), refused error, share func() (func(), error)) (leave func(), err error) {
-	if refused != nil || l.shared == nil {
+	if refused != nil || l.Shared == nil {
 		return leaveHere, refused
 	}
 	leaveShared, err := share()

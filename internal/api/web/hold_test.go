@@ -56,8 +56,8 @@ func newLimitedHolds(t *testing.T, limits quota.Limits, shared web.Shared) *hold
 	t.Helper()
 	mux, _ := newMux()
 	s := &holds{end: make(chan struct{}), limiter: web.NewLimiter(limits, web.Limits{}, clock.System)}
-	s.limiter.Share(shared)
-	mux.Limit(s.limiter)
+	s.limiter.Shared = shared
+	mux.Limiter = s.limiter
 	count := mux.Counted(nil)
 	routes := mux.Routes(load(t, holdsDocument), "", always(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

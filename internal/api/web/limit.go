@@ -96,8 +96,10 @@ type Limiter struct {
 	open          waiters
 	// recent are the requests of the workspaces that sent requests last.
 	recent *lru.Cache[string, *recent]
-	// shared is nil if no other process serves these workspaces.
-	shared Shared
+	// Shared makes the quotas of workspaces, and the parts of them that visitors have, hold for all
+	// processes that share the counts; nil if there are no others. Callers are still counted by each
+	// process: in a stack API Gateway bounds callers.
+	Shared Shared
 }
 
 // NewLimiter returns a Limiter that has counted nothing yet. Callers have limits of their own
@@ -108,14 +110,6 @@ func NewLimiter(quotas quota.Limits, callers Limits, now clock.Clock) *Limiter {
 		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}}, recent: lru.New[string, *recent](mostBuckets),
 	}
 }
-
-// Share makes the quotas of workspaces, and the parts of them that visitors have, hold for all
-// processes that share the counts. Callers are still counted by each process: in a stack API
-// Gateway bounds callers.
-func (l *Limiter) Share(counts Shared) { l.shared = counts }
-
-// Limit bounds the operations of the Mux; without it nothing is counted.
-func (m *Mux) Limit(l *Limiter) { m.limiter = l }
 
 // Counted is the middleware that refuses the requests of workspaces and callers that ask too
 // often: 429, with the time after which a new request is worth sending. It belongs behind
@@ -136,19 +130,19 @@ func (m *Mux) Counted(caller func(*http.Request) string) Middleware {
 // count counts the caller first: a caller that is refused takes nothing from the other callers
 // of its workspace.
 func (m *Mux) count(header http.Header, r *http.Request, caller func(*http.Request) string) error {
-	if m.limiter == nil {
+	if m.Limiter == nil {
 		return nil
 	}
 	if caller != nil {
-		if err := m.limiter.takeOfCaller(header, r.Method, caller(r)); err != nil {
+		if err := m.Limiter.takeOfCaller(header, r.Method, caller(r)); err != nil {
 			return err
 		}
 	}
 	workspace := ownerOf(r)
-	if err := m.limiter.takeOfWorkspace(workspace); err != nil || m.limiter.shared == nil {
+	if err := m.Limiter.takeOfWorkspace(workspace); err != nil || m.Limiter.Shared == nil {
 		return err
 	}
-	return m.limiter.shared.Count(r.Context(), workspace)
+	return m.Limiter.Shared.Count(r.Context(), workspace)
 }
 
 // takeOfCaller counts a request, and states in the header how many requests are left.

@@ -18,7 +18,7 @@ import (
 
 func limited(limits web.Limits, c *fixtures.Clock) func(*web.Mux) web.Middleware {
 	return func(m *web.Mux) web.Middleware {
-		m.Limit(web.NewLimiter(quota.Limits{}, limits, c.Now))
+		m.Limiter = web.NewLimiter(quota.Limits{}, limits, c.Now)
 		return m.Counted(func(r *http.Request) string { return r.Header.Get("X-Api-Key") })
 	}
 }
@@ -111,7 +111,7 @@ func TestCallersAreForgotten(t *testing.T) {
 	limiter := web.NewLimiter(quota.Limits{}, web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 1}}, fixtures.NewClock().Now)
 	limiter.SetMost(most)
 	s := newGuardedWidgets(t, true, func(m *web.Mux) web.Middleware {
-		m.Limit(limiter)
+		m.Limiter = limiter
 		return m.Counted(func(r *http.Request) string { return r.Header.Get("X-Api-Key") })
 	}, nil)
 	get := func(key string) int { return send(t, s, "GET", "/widgets/1", "", "X-Api-Key", key).Code }
@@ -132,7 +132,7 @@ func TestCallersAreForgotten(t *testing.T) {
 // names.
 func asWorkspace(limits quota.Limits, c *fixtures.Clock) func(*web.Mux) web.Middleware {
 	return func(m *web.Mux) web.Middleware {
-		m.Limit(web.NewLimiter(limits, web.Limits{}, c.Now))
+		m.Limiter = web.NewLimiter(limits, web.Limits{}, c.Now)
 		count := m.Counted(nil)
 		return func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

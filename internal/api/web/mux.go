@@ -31,20 +31,24 @@ type Mux struct {
 	// arrival and refused are how long bodies may take to arrive, before and after their requests
 	// are answered.
 	arrival, refused time.Duration
-	// budget is the memory budget for the bodies of requests, nil for no bound.
-	budget *budget.Budget
-	// reads is the memory budget for the data that requests read, nil for no bound.
-	reads *budget.Budget
-	// streams is the memory budget for connections that wait, nil for no bound.
-	streams *budget.Budget
-	// storage says whether there is room for more data; nil means that there is room.
-	storage Storage
-	// limiter bounds the requests of workspaces and callers; nil bounds nothing.
-	limiter *Limiter
-	// proxies are believed about the addresses of their clients.
-	proxies inbound.Proxies
 	// taking is how long a client may take to accept a part of an answer.
 	taking time.Duration
+
+	// The fields below are set before the first request.
+
+	// Bodies is the memory budget for the bodies of requests, Reads for the data that requests read,
+	// which they hold until it is sent, and Streams for connections that wait: a budget of lasting
+	// shares. nil sets no bound.
+	Bodies, Reads, Streams *budget.Budget
+	// Storage says whether there is room for more data. Without room, requests that add data are
+	// refused: requests to operations whose contract names the answer 507, and to handlers behind
+	// Storing. nil means that there is room.
+	Storage Storage
+	// Limiter bounds the requests of workspaces and callers; nil bounds nothing.
+	Limiter *Limiter
+	// Proxies are believed about the addresses of their clients. Otherwise, each request has the
+	// address of its sender.
+	Proxies inbound.Proxies
 }
 
 // NewMux returns a Mux without routes.
@@ -53,10 +57,6 @@ func NewMux(log *slog.Logger) *Mux {
 	m.routes.HandleFunc("/", m.miss)
 	return m
 }
-
-// TrustProxies has the addresses of clients taken from proxies. Without it, each request has the
-// address of its sender.
-func (m *Mux) TrustProxies(proxies inbound.Proxies) { m.proxies = proxies }
 
 // Handle adds a route that is not an operation of a contract.
 func (m *Mux) Handle(pattern string, handler http.Handler) {
@@ -197,12 +197,12 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := m.newExchange(w, r)
 	w.Header().Set("X-Request-Id", x.id)
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
-	if m.reads != nil {
-		x.reads = budget.NewHold(m.reads, readAllowance, readWait, errNoRoom)
+	if m.Reads != nil {
+		x.reads = budget.NewHold(m.Reads, readAllowance, readWait, errNoRoom)
 		ctx = budget.Holding(ctx, x.reads)
 	}
 	r = r.WithContext(ctx)
-	r.RemoteAddr = m.proxies.Client(r)
+	r.RemoteAddr = m.Proxies.Client(r)
 	if x.body != nil {
 		r.Body = x.body
 	}

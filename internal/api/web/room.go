@@ -24,9 +24,6 @@ const (
 	valueCost   = 160
 )
 
-// SetBodyBudget lets the bodies of requests take their memory from a budget.
-func (m *Mux) SetBodyBudget(b *budget.Budget) { m.budget = b }
-
 const (
 	// readAllowance is how many bytes of the data that a request has read are not counted.
 	readAllowance = 128 << 10
@@ -35,18 +32,10 @@ const (
 	readWait = 30 * time.Second
 )
 
-// SetReadBudget lets the data that requests read take its memory from a budget. The memory is
-// given back when the data is sent.
-func (m *Mux) SetReadBudget(b *budget.Budget) { m.reads = b }
-
 // waitingCost is what a connection takes that waits: its buffers, its request, and the stacks of
 // its three goroutines. With 3,000 streams, a stream of a thread took 48 KB and a stream of a run
 // 58 KB. The rest is for data that is too small to be counted when it is read.
 const waitingCost = 64 << 10
-
-// SetStreamBudget lets the connections that wait take their memory from a budget for lasting
-// shares.
-func (m *Mux) SetStreamBudget(b *budget.Budget) { m.streams = b }
 
 // StreamsWithin is how many connections of one workspace may wait while no others do, in a budget
 // of this many bytes.
@@ -56,7 +45,7 @@ func StreamsWithin(total int64) int64 { return max(1, total/2/waitingCost) }
 // refuses the request. A slow client holds what the request reads for long, so that is counted from
 // the first byte.
 func (m *Mux) roomToWait(r *http.Request, owner string) (*budget.Share, error) {
-	share := m.streams.Open(owner, 0)
+	share := m.Streams.Open(owner, 0)
 	if !share.Try(waitingCost) {
 		return nil, errNoRoom
 	}

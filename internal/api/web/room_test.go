@@ -21,7 +21,7 @@ func bounded(t *testing.T, total int64) (url string, room *budget.Budget, entere
 	t.Helper()
 	mux, _ := newMux()
 	room = budget.New(total)
-	mux.SetBodyBudget(room)
+	mux.Bodies = room
 	contract, err := web.Load(inJSON(t, freeDocument), 25<<20)
 	if err != nil {
 		t.Fatal(err)

@@ -14,10 +14,6 @@ type Storage interface {
 	Reserve() error
 }
 
-// KeepRoom refuses requests that add data while storage has no room for it: requests to
-// operations whose contract names the answer 507, and to handlers behind Storing.
-func (m *Mux) KeepRoom(storage Storage) { m.storage = storage }
-
 // UnderWay says that a request belongs to work that has begun, such as a run. There is a reserve
 // for that work.
 func UnderWay(ctx context.Context) { exchangeOf(ctx).underWay = true }
@@ -26,20 +22,20 @@ func UnderWay(ctx context.Context) { exchangeOf(ctx).underWay = true }
 // room ends is accepted while the reserve lasts.
 func (m *Mux) Storing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m.storage == nil {
+		if m.Storage == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
-		check := m.storage.Room
+		check := m.Storage.Room
 		if exchangeOf(r.Context()).underWay {
-			check = m.storage.Reserve
+			check = m.Storage.Reserve
 		}
 		if err := check(); err != nil {
 			m.Error(w, r, err)
 			return
 		}
 		if r.Body != nil {
-			r.Body = &storedBody{r.Body, m.storage}
+			r.Body = &storedBody{r.Body, m.Storage}
 		}
 		next.ServeHTTP(w, r)
 	})

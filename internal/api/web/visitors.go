@@ -29,8 +29,8 @@ func (m *Mux) Visited(place func(*http.Request) string) Middleware {
 // the budget of their own.
 func (m *Mux) admit(r *http.Request, place string) (leave func(), err error) {
 	leave = func() {}
-	if m.limiter != nil {
-		if leave, err = m.limiter.admit(r.Context(), ownerOf(r), place, inbound.Group(r.RemoteAddr)); err != nil {
+	if m.Limiter != nil {
+		if leave, err = m.Limiter.admit(r.Context(), ownerOf(r), place, inbound.Group(r.RemoteAddr)); err != nil {
 			return nil, err
 		}
 	}
@@ -40,7 +40,7 @@ func (m *Mux) admit(r *http.Request, place string) (leave func(), err error) {
 // admit counts a request and a connection of a visitor. leave gives the connection's place back.
 func (l *Limiter) admit(ctx context.Context, workspace, place, address string) (leave func(), err error) {
 	leave, err = l.admitHere(place, address)
-	return l.everywhere(leave, err, func() (func(), error) { return l.shared.Visit(ctx, workspace, place, address) })
+	return l.everywhere(leave, err, func() (func(), error) { return l.Shared.Visit(ctx, workspace, place, address) })
 }
 
 // admitHere counts for the visitor's address first, so that an address that is refused takes

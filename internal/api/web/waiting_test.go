@@ -19,8 +19,8 @@ func TestAttackReadersThatDoNotRead(t *testing.T) {
 	const read = 100 << 10
 	mux, _ := newMux()
 	streams, reads := budget.NewLasting(1<<20), budget.New(1<<20)
-	mux.SetStreamBudget(streams)
-	mux.SetReadBudget(reads)
+	mux.Streams = streams
+	mux.Reads = reads
 	took, end := make(chan bool, 1), make(chan struct{})
 	reading := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := web.NewStream(w).Follow(r.Context(), time.Minute, func(ctx context.Context, send func(...web.Event) error) error {

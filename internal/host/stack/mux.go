@@ -11,9 +11,9 @@ import (
 func (s *Stack) Mux() *web.Mux {
 	mux := web.NewMux(s.Log)
 	limiter := web.NewLimiter(s.Quotas, web.Limits{}, clock.System)
-	limiter.Share(s.counts())
-	mux.Limit(limiter)
-	mux.TrustProxies(s.Proxies)
+	limiter.Shared = s.counts()
+	mux.Limiter = limiter
+	mux.Proxies = s.Proxies
 	return mux
 }
 

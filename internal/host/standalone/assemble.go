@@ -214,9 +214,9 @@ func (s *Server) openJobs() {
 func (s *Server) routes() error {
 	s.mux = web.NewMux(s.config.Log)
 	s.boundMemory()
-	s.mux.KeepRoom(s.space)
+	s.mux.Storage = s.space
 	limiter := web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System)
-	s.mux.Limit(limiter)
+	s.mux.Limiter = limiter
 	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))
 	s.serveRegistry()
 	docs.Register(s.mux)

@@ -56,9 +56,9 @@ func (c Config) fitted() Config {
 
 // boundMemory gives requests their memory.
 func (s *Server) boundMemory() {
-	s.mux.SetBodyBudget(s.room)
-	s.mux.SetReadBudget(budget.New(s.config.MemoryBound() / readShare))
-	s.mux.SetStreamBudget(budget.NewLasting(s.config.streamMemory()))
+	s.mux.Bodies = s.room
+	s.mux.Reads = budget.New(s.config.MemoryBound() / readShare)
+	s.mux.Streams = budget.NewLasting(s.config.streamMemory())
 }
 
 // states returns the budget for the states of threads whose runs are worked on.
