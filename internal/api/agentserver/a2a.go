@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -22,9 +20,6 @@ const (
 	// maxA2AMessage is the largest message in bytes. A larger message would begin a run whose
 	// values no answer can hold.
 	maxA2AMessage = 4 << 20
-	// maxA2AValues is the largest answer of the server to itself in bytes: values of a run are
-	// whole in memory.
-	maxA2AValues = 4 << 20
 	// maxA2AAnswer is the largest answer to a client in bytes, except streams. It is enough for a
 	// task, which has the text of its values twice.
 	maxA2AAnswer = 16 << 20
@@ -39,9 +34,6 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 		return nil, fault.New(fault.TooLarge, "The message is larger than %d bytes.", maxA2AMessage)
 	}
 	asker, of, err := s.agentOf(ctx, request.AssistantID, *request.Body)
-	if refused, ok := errors.AsType[*selfRefusal](err); ok {
-		return refused, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -54,18 +46,12 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 // clients of the protocol look for it.
 func (s server) GetAssistantCard(ctx context.Context, request GetAssistantCardRequestObject) (GetAssistantCardResponseObject, error) {
 	card, err := s.card(ctx, request.AssistantID)
-	if refused, ok := errors.AsType[*selfRefusal](err); ok {
-		return refused, nil
-	}
 	return GetAssistantCard200JSONResponse(card), err
 }
 
 // GetAgentCard shows the card of an assistant below the address of the server.
 func (s server) GetAgentCard(ctx context.Context, request GetAgentCardRequestObject) (GetAgentCardResponseObject, error) {
 	card, err := s.card(ctx, request.Params.AssistantID)
-	if refused, ok := errors.AsType[*selfRefusal](err); ok {
-		return refused, nil
-	}
 	return GetAgentCard200JSONResponse(card), err
 }
 
@@ -79,9 +65,7 @@ type agent struct {
 // agentOf finds the assistant that a request names. The error is a refusal if the caller may not
 // see it.
 func (s server) agentOf(ctx context.Context, name string, body json.RawMessage) (asker self, found agent, err error) {
-	if asker, err = s.self(ctx, body); err != nil {
-		return asker, found, err
-	}
+	asker = s.self(ctx, body)
 	err = asker.read(ctx, url.URL{Path: "/assistants/" + name}, &found)
 	return asker, found, err
 }
@@ -147,28 +131,3 @@ func (f flushed) WriteHeader(status int) {
 
 // Flush implements http.Flusher. The next write to a connection that is lost fails.
 func (f flushed) Flush() { _ = f.control.Flush() }
-
-// read asks the server itself for JSON.
-func (s self) read(ctx context.Context, at url.URL, into any) error {
-	return s.exchange(ctx, http.MethodGet, at, nil, into)
-}
-
-// exchange sends a body to the server itself and reads the JSON of its answer, unless into is
-// nil.
-func (s self) exchange(ctx context.Context, method string, at url.URL, body, into any) error {
-	answer := recording{limit: maxA2AValues}
-	if body != nil {
-		answer.limit += maxA2AMessage // the answer may repeat the body
-	}
-	err := s.ask(ctx, &answer, method, at, body)
-	if answer.full {
-		return fault.New(fault.Invalid, "The values are larger than %d bytes.", maxA2AValues)
-	}
-	if err != nil || into == nil {
-		return err
-	}
-	if err := json.Unmarshal(answer.body.Bytes(), into); err != nil {
-		return fmt.Errorf("read the answer to %s %s: %w", method, at.Path, err)
-	}
-	return nil
-}

@@ -101,17 +101,17 @@ func (t tasks) written(ctx context.Context, r taskRun) (<-chan sse.Event, <-chan
 		err := a2a.ErrInternalError // if the server panics
 		defer func() { to.CloseWithError(err) }()
 		at := url.URL{Path: r.path() + "/stream", RawQuery: "stream_mode=messages-tuple"}
-		err = t.ask(ctx, &eventAnswer{to: to}, http.MethodGet, at, nil)
+		err = t.ask(ctx, &recording{to: to}, http.MethodGet, at, nil)
 	})()
 	events, ended := make(chan sse.Event), make(chan error, 1)
 	go guard.Func(t.Log, "read the events of a task", func() {
-		lines := sse.NewReader(from, maxA2AValues)
+		lines := sse.NewReader(from, maxOwnAnswer)
 		defer lines.Release()
 		defer from.Close()
 		for {
 			event, err := lines.Next()
 			if _, large := errors.AsType[*sse.FormatError](err); large {
-				err = fault.New(fault.Invalid, "An event of the run is larger than %d bytes.", maxA2AValues)
+				err = fault.New(fault.Invalid, "An event of the run is larger than %d bytes.", maxOwnAnswer)
 			}
 			if err != nil {
 				if err == io.EOF {
@@ -160,20 +160,4 @@ func saidIn(task *a2a.Task, event sse.Event) *a2a.Message {
 		return nil
 	}
 	return &a2a.Message{ID: said.ID, Role: a2a.MessageRoleAgent, TaskID: task.ID, ContextID: task.ContextID, Parts: parts}
-}
-
-// eventAnswer is an answer of the server to itself that is a stream of events. A refusal is
-// recorded.
-type eventAnswer struct {
-	recording
-
-	to *io.PipeWriter
-}
-
-// Write passes on the events.
-func (e *eventAnswer) Write(part []byte) (int, error) {
-	if e.WriteHeader(http.StatusOK); e.status != http.StatusOK {
-		return e.recording.Write(part)
-	}
-	return e.to.Write(part)
 }

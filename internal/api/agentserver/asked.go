@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,26 +27,18 @@ func hasPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-type headerKey struct{}
+type requestKey struct{}
 
-// asking keeps the sender and the headers of a request in its context, for the runs that the
-// request creates.
-func asking(ctx context.Context, principal apikey.Principal, header http.Header) context.Context {
-	return context.WithValue(auth.With(ctx, principal), headerKey{}, header)
-}
+// requestOf returns the request of an operation that needs credentials.
+func requestOf(ctx context.Context) *http.Request { return ctx.Value(requestKey{}).(*http.Request) }
 
-// callerOf returns the data of the request that an agent may have; nil outside of a request.
+// callerOf returns the data of the request that an agent may have.
 func callerOf(ctx context.Context) *graph.Caller {
-	header, ok := ctx.Value(headerKey{}).(http.Header)
-	if !ok {
-		return nil
-	}
-	user := ownUser(ctx)
+	header, user := requestOf(ctx).Header, ownUser(ctx)
 	if user == nil {
 		user = userOf(auth.Of(ctx), header)
 	}
-	d, _ := ctx.Value(deploymentKey{}).(deployment.Deployment)
-	return &graph.Caller{User: user, Headers: publicHeaders(header, d)}
+	return &graph.Caller{User: user, Headers: publicHeaders(header, served(ctx))}
 }
 
 // headerCaller names the user of the run that an agent acts for, as JSON in base64. In
@@ -58,11 +51,7 @@ func userOf(p apikey.Principal, header http.Header) []byte {
 	if user := actingFor(p, header); user != nil {
 		return user
 	}
-	identity := p.Key
-	if identity == "" {
-		identity = p.Subject
-	}
-	return record.Encode(map[string]any{"identity": identity, "permissions": []string{string(p.Role)}})
+	return record.Encode(map[string]any{"identity": cmp.Or(p.Key, p.Subject), "permissions": []string{string(p.Role)}})
 }
 
 func actingFor(p apikey.Principal, header http.Header) []byte {

@@ -72,9 +72,7 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 	}
 	// The cron's runs belong to the user that made the cron. The headers belong to this
 	// request only.
-	if caller := callerOf(ctx); caller != nil {
-		content.Request.Caller = &graph.Caller{User: caller.User}
-	}
+	content.Request.Caller = &graph.Caller{User: callerOf(ctx).User}
 	made, err := s.Crons.Create(ctx, d.Workspace, d.Deployment, content)
 	return showCron(made), err
 }

@@ -28,9 +28,6 @@ const (
 	mostTools = 100
 	// mostNamed is among how many assistants with a similar name a call looks for its tool.
 	mostNamed = 1000
-	// maxToolAnswer is the largest answer of a tool in bytes: the protocol's messages are whole
-	// in memory.
-	maxToolAnswer = 4 << 20
 	// maxInput is the largest schema of a tool's arguments in bytes. Each assistant of a graph
 	// repeats the schema.
 	maxInput = 64 << 10
@@ -55,18 +52,12 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // SendMCPMessage answers a message of the Model Context Protocol.
 func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
-	self, err := s.self(ctx, *request.Body)
-	if err != nil {
-		return nil, err
-	}
+	self := s.self(ctx, *request.Body)
 	r := self.request
 	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON for every client
 	message := mcpMessage{}
 	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
 	offers, err := toolServer{self}.offer(ctx, message)
-	if refused, ok := errors.AsType[*selfRefusal](err); ok {
-		return refused, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +126,9 @@ func inputOf(schema json.RawMessage) json.RawMessage {
 
 // toolAssistant is an assistant that is a tool.
 type toolAssistant struct {
-	ID          string `json:"assistant_id"`
-	Graph       string `json:"graph_id"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
+	agent
+
+	Graph string `json:"graph_id"`
 	// tool is the name of the tool.
 	tool string
 }
@@ -193,17 +183,13 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 		assistantID = assistant.DefaultID(name)
 	}
 	if isID(assistantID) {
-		answer := recording{limit: maxToolAnswer}
-		err := s.ask(ctx, &answer, http.MethodGet, url.URL{Path: "/assistants/" + assistantID}, nil)
+		found = make([]toolAssistant, 1)
+		err := s.read(ctx, url.URL{Path: "/assistants/" + assistantID}, &found[0])
 		if refused, ok := errors.AsType[*selfRefusal](err); ok && refused.status == http.StatusNotFound {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
-		}
-		found = make([]toolAssistant, 1)
-		if err := json.Unmarshal(answer.body.Bytes(), &found[0]); err != nil {
-			return nil, fmt.Errorf("read the assistant: %w", err)
 		}
 	} else {
 		some, more, err := s.search(ctx, map[string]any{"limit": mostNamed, "name": name})
@@ -225,10 +211,10 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 // whether there are more.
 func (s toolServer) search(ctx context.Context, asked map[string]any) (found []toolAssistant, more bool, err error) {
 	asked["select"] = []string{"assistant_id", "graph_id", "name", "description"}
-	answer := recording{limit: maxToolAnswer}
+	answer := recording{limit: maxOwnAnswer}
 	err = s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, asked)
 	if answer.full {
-		return nil, false, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxToolAnswer)
+		return nil, false, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxOwnAnswer)
 	}
 	if err != nil {
 		return nil, false, err
@@ -244,10 +230,10 @@ func (s toolServer) call(ctx context.Context, assistantID string, arguments json
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	answer := recording{limit: maxToolAnswer}
+	answer := recording{limit: maxOwnAnswer}
 	err := s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/runs/wait"}, map[string]any{"assistant_id": assistantID, "input": arguments, "on_disconnect": "cancel"})
 	if answer.full {
-		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", maxToolAnswer), true), nil
+		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", maxOwnAnswer), true), nil
 	}
 	if refused, ok := errors.AsType[*selfRefusal](err); ok {
 		return said(refused.message(), true), nil

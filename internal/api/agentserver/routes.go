@@ -102,9 +102,7 @@ type server struct {
 
 // Register adds the agent server's routes to the mux, under /d/{deployment_id}.
 func Register(mux *web.Mux, config Config) error {
-	if config.Heartbeat == 0 {
-		config.Heartbeat = web.HeartbeatInterval
-	}
+	config.Heartbeat = cmp.Or(config.Heartbeat, web.HeartbeatInterval)
 	config.Patience = cmp.Or(config.Patience, quota.Patience)
 	if config.Origins == nil {
 		config.Origins = []string{web.AnyOrigin}
@@ -117,8 +115,8 @@ func Register(mux *web.Mux, config Config) error {
 	s := server{Config: config, descriptions: newDescriptions(config.Log), strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	s.visitors = mux.Visited(deploymentID)(http.HandlerFunc(s.handOver))
-	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open, keepsRequest}, StrictHTTPServerOptions{
-		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
+	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{
+		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: s.fail,
 	})
 	if err := checkRules(contract); err != nil {
 		return err
@@ -181,7 +179,8 @@ func (s server) enter(mux *web.Mux, o web.Operation, w http.ResponseWriter, r *h
 		return nil
 	}
 	d := known.Deployment
-	ctx := context.WithValue(asking(r.Context(), known.principal, r.Header), deploymentKey{}, d)
+	ctx := context.WithValue(auth.With(r.Context(), known.principal), requestKey{}, r)
+	ctx = context.WithValue(ctx, deploymentKey{}, d)
 	web.ActsFor(ctx, d.Workspace)
 	ctx = context.WithValue(ctx, ownUserKey{}, known.user)
 	if d.Encrypted {

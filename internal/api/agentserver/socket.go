@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 
@@ -29,35 +28,8 @@ func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestO
 	if !s.WebSockets {
 		return nil, fault.New(fault.Invalid, "This server does not offer: WebSocket. POST streams the events of a thread as server-sent events.")
 	}
-	opening, err := requestOf(ctx)
-	if err != nil {
-		return nil, err
-	}
+	opening := requestOf(ctx)
 	return threadSocket{server: s, request: opening.WithContext(ctx), thread: path.Dir(path.Dir(opening.URL.Path))}, nil
-}
-
-type requestKey struct{}
-
-// needsRequest are the operations that ask the server in turn, with the client's credentials.
-var needsRequest = []string{"GetAgentCard", "GetAssistantCard", "OpenThreadSocket", "SendA2AMessage", "SendMCPMessage"}
-
-// keepsRequest passes the request itself to the operations that need it.
-func keepsRequest(next StrictHandlerFunc, operation string) StrictHandlerFunc {
-	if !slices.Contains(needsRequest, operation) {
-		return next
-	}
-	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
-		return next(context.WithValue(ctx, requestKey{}, r), w, r, request)
-	}
-}
-
-// requestOf returns the request that keepsRequest has passed on.
-func requestOf(ctx context.Context) (*http.Request, error) {
-	r, ok := ctx.Value(requestKey{}).(*http.Request)
-	if !ok {
-		return nil, errors.New("the request is not in its own context")
-	}
-	return r, nil
 }
 
 // threadSocket is the answer of OpenThreadSocket. Each message of the client stands for a
@@ -346,6 +318,8 @@ type recording struct {
 	// no limit. full says that the answer was larger.
 	limit int
 	full  bool
+	// to gets the body of an answer with status 200 in the place of the recording, unless it is nil.
+	to io.Writer
 }
 
 // errFull ends an answer that is larger than its limit.
@@ -369,6 +343,9 @@ func (r *recording) WriteHeader(status int) {
 // Write keeps the body.
 func (r *recording) Write(part []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
+	if r.to != nil && r.status == http.StatusOK {
+		return r.to.Write(part)
+	}
 	if r.full = r.full || (r.limit > 0 && r.body.Len()+len(part) > r.limit); r.full {
 		return 0, errFull
 	}

@@ -161,9 +161,7 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),
 		AssistantID: last.AssistantID, Metadata: last.Metadata,
 		State: graph.State{Values: edit.Log.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
-	}
-	if caller := callerOf(ctx); caller != nil {
-		asked.Caller = *caller
+		Caller: *callerOf(ctx),
 	}
 	d := served(ctx)
 	before := edit.Log.At.ID
