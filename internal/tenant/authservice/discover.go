@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-
 	"fmt"
 	"io"
 	"net/http"
