@@ -84,7 +84,9 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 // or erases data that is kept elsewhere.
 func (s *Store) deleteAgain(ctx context.Context, d Deployment, how Deletion) (o record.Outbox, err error) {
 	if how.TracingProject {
-		if err := s.eraseProject(ctx, d); err != nil {
+		// A new deployment may have taken the project over.
+		unowned := table.All(table.Equals(attrOwner, ""), table.Equals(attrProject, d.TracingProject))
+		if _, err := record.Try(ctx, s.table, table.Delete{Key: keys.TracingProject(d.Workspace, d.Name), If: unowned}); err != nil {
 			return o, err
 		}
 	}

@@ -16,11 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Images names the repository of the deployment's images.
-func (r Ref) Images() registry.Ref {
-	return registry.Ref{Workspace: r.Workspace, Deployment: r.Deployment}
-}
-
 // errNoRegistry is the answer to clients that want to push where there is no registry to push
 // to.
 var errNoRegistry = fault.New(fault.Invalid, "This server takes no images, as it has no registry for them. Deploy from sources (internal_source), from a git repository (github), or "+
@@ -38,7 +33,7 @@ func (s *Store) PushToken(ctx context.Context, ref Ref) (registry.Grant, error) 
 	if s.cfg.Images == nil {
 		return registry.Grant{}, errNoRegistry
 	}
-	grant, err := s.cfg.Images.Push(ctx, ref.Images())
+	grant, err := s.cfg.Images.Push(ctx, registry.Ref(ref))
 	if err != nil {
 		return registry.Grant{}, fmt.Errorf("let push: %w", err)
 	}
@@ -134,7 +129,7 @@ func (s *Store) ownRepository(ctx context.Context, d Deployment) (ownNames, erro
 	if s.cfg.Images == nil {
 		return ownNames{}, nil
 	}
-	repository, err := s.cfg.Images.Repository(ctx, d.Images())
+	repository, err := s.cfg.Images.Repository(ctx, registry.Ref(d.Ref))
 	if err != nil {
 		return ownNames{}, fmt.Errorf("name repository: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -139,8 +140,8 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	if err := s.check(ctx, d, secrets, p.RevisionConfig.ImageURI); err != nil {
 		return Deployment{}, err
 	}
-	if p.Revise && !d.hasSource() {
-		return Deployment{}, d.noSource()
+	if missing := d.missingSource(); p.Revise && missing != "" {
+		return Deployment{}, fault.New(fault.Invalid, "%s is required when source is %s.", missing, d.Source)
 	}
 	if err := s.sealCredentials(ctx, &d); err != nil || p.Secrets == nil {
 		return d, err

@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/upload"
@@ -190,7 +189,7 @@ func (s *Store) Await(ctx context.Context, ref revision.Ref, limit time.Duration
 		return r, err
 	}
 	// A queued revision is skipped by a write of its deployment.
-	changes, passed := s.Watch(ref), s.table.Watch(keys.Deployment(ref.Workspace, ref.Deployment))
+	changes, passed := s.Watch(ref), s.table.Watch(RefOf(ref).Key())
 	defer changes.Stop()
 	defer passed.Stop()
 	up := time.NewTimer(limit)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
@@ -76,24 +75,17 @@ func (r *rules) internalSource(ref Ref, spec Spec) {
 	}
 }
 
-// hasSource reports whether there is a source from which a revision can be made: an upload or
-// a pushed image comes only after the deployment was created.
-func (s Spec) hasSource() bool {
-	switch s.Source {
-	case revision.InternalSource:
-		return s.RevisionConfig.TarballPath != nil
-	case revision.InternalDocker:
-		return s.RevisionConfig.ImageURI != nil
-	default:
-		return true
-	}
-}
+// hasSource reports whether there is a source from which a revision can be made.
+func (s Spec) hasSource() bool { return s.missingSource() == "" }
 
-// noSource is the fault of a revision that has no source.
-func (s Spec) noSource() error {
-	missing := "source_revision_config.source_tarball_path"
-	if s.Source == revision.InternalDocker {
-		missing = "source_revision_config.image_uri"
+// missingSource names the member without which no revision can be made, "" if it is there: an
+// upload or a pushed image comes only after the deployment was created.
+func (s Spec) missingSource() string {
+	switch {
+	case s.Source == revision.InternalSource && s.RevisionConfig.TarballPath == nil:
+		return "source_revision_config.source_tarball_path"
+	case s.Source == revision.InternalDocker && s.RevisionConfig.ImageURI == nil:
+		return "source_revision_config.image_uri"
 	}
-	return fault.New(fault.Invalid, "%s is required when source is %s.", missing, s.Source)
+	return ""
 }

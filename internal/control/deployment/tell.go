@@ -3,9 +3,9 @@ package deployment
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/event"
@@ -62,18 +62,14 @@ func (d Deployment) told(changes ...revision.Change) []event.Event {
 // note returns the writes together with the note on the deployment that records its newest
 // event.
 func (d Deployment) note(writes []table.Write, newest string) []table.Write {
-	noted := false
-	all := make([]table.Write, 0, len(writes)+1)
-	for _, w := range writes {
+	all := slices.Clone(writes)
+	for i, w := range all {
 		if w.Target() == d.Key() {
-			w, noted = noteEvent(w, newest, d.untold()), true
+			all[i] = noteEvent(w, newest, d.untold())
+			return all
 		}
-		all = append(all, w)
 	}
-	if !noted {
-		all = append(all, table.Update{Key: keys.Deployment(d.Workspace, d.Deployment), Set: table.Attrs{attrEvent: newest}, If: d.untold()})
-	}
-	return all
+	return append(all, table.Update{Key: d.Key(), Set: table.Attrs{attrEvent: newest}, If: d.untold()})
 }
 
 func noteEvent(w table.Write, newest string, unchanged table.Cond) table.Write {

@@ -84,12 +84,3 @@ func (d Deployment) leaveProject(now time.Time, erase bool) table.Write {
 	}
 	return record.Change(key, now, table.Attrs{attrOwner: ""}, table.Equals(attrOwner, d.Deployment))
 }
-
-// eraseProject deletes the tracing project of a deployment that was deleted without it, unless a
-// new deployment has taken it over.
-func (s *Store) eraseProject(ctx context.Context, d Deployment) error {
-	_, err := record.Try(ctx, s.table, table.Delete{
-		Key: keys.TracingProject(d.Workspace, d.Name), If: table.All(table.Equals(attrOwner, ""), table.Equals(attrProject, d.TracingProject)),
-	})
-	return err
-}

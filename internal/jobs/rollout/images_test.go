@@ -71,7 +71,7 @@ func TestPushedImages(t *testing.T) {
 	}
 	var ids, names []string
 	push := func() {
-		repository, err := m.images.Repository(t.Context(), d.Images())
+		repository, err := m.images.Repository(t.Context(), registry.Ref(d.Ref))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -122,7 +122,7 @@ func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, err
 	if rev.Source != revision.InternalDocker || r.Images == nil {
 		return image, nil
 	}
-	repository, err := r.Images.Repository(ctx, deployment.RefOf(rev.Ref).Images())
+	repository, err := r.Images.Repository(ctx, registry.Ref(deployment.RefOf(rev.Ref)))
 	if err != nil {
 		return "", fmt.Errorf("name repository: %w", err)
 	}
@@ -236,7 +236,7 @@ func (r *Rollout) forgetBuilds(ctx context.Context, at position) {
 		err = r.Deployments.ForgetBuilds(ctx, d, keptBuilds, r.Builder.Remove)
 	} else if r.Images != nil {
 		err = r.Deployments.KeepImages(ctx, d, keptBuilds, func(ctx context.Context, images []string) error {
-			return r.Images.Keep(ctx, d.Images(), images)
+			return r.Images.Keep(ctx, registry.Ref(d.Ref), images)
 		})
 	}
 	if err == nil && r.Uploads != nil {
