@@ -180,30 +180,29 @@ func (s *Store) Open(ctx context.Context, ref Ref, sealed []byte) ([]byte, error
 // Get returns a deployment, also a deployment that is being taken down; an unknown deployment
 // is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
-	item, err := s.item(ctx, ref)
-	if err != nil {
-		return Deployment{}, err
-	}
-	return decode(ref, item)
+	return s.read(ctx, ref, false, decode)
 }
 
 // GetHidden is Get that also finds a deployment that was deleted by force.
 func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
-	item, err := s.anyItem(ctx, ref)
-	if err != nil {
-		return Deployment{}, err
-	}
-	return decode(ref, item)
+	return s.read(ctx, ref, true, decode)
 }
 
 // Head returns a deployment without its Spec: the data that every request to its agent server
 // needs, and that no caller changes.
 func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
-	item, err := s.item(ctx, ref)
+	return s.read(ctx, ref, false, decodeHead)
+}
+
+func (s *Store) read(ctx context.Context, ref Ref, hidden bool, decode func(Ref, *table.Item) (Deployment, error)) (Deployment, error) {
+	item, err := record.Get(ctx, s.table, "deployment", ref.Key(), NotFound(ref))
+	if err == nil && item.Bool(attrForced) && !hidden {
+		err = NotFound(ref)
+	}
 	if err != nil {
 		return Deployment{}, err
 	}
-	return decodeHead(ref, item)
+	return decode(ref, item)
 }
 
 // HeadWithID is Head for callers that may not know the workspace. A deployment that was
@@ -226,18 +225,6 @@ func (s *Store) HeadWithID(ctx context.Context, deployment string) (Deployment, 
 		err = missing
 	}
 	return d, err
-}
-
-func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {
-	item, err := s.anyItem(ctx, ref)
-	if err == nil && item.Bool(attrForced) {
-		return nil, NotFound(ref)
-	}
-	return item, err
-}
-
-func (s *Store) anyItem(ctx context.Context, ref Ref) (*table.Item, error) {
-	return record.Get(ctx, s.table, "deployment", ref.Key(), NotFound(ref))
 }
 
 // NotFound is the fault of a deployment that does not exist in its workspace.

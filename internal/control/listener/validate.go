@@ -27,20 +27,10 @@ func validate(l Listener) error {
 	if l.Version != nil {
 		r.text("version", *l.Version)
 	}
-	r.namespaces(l.ComputeConfig.K8sNamespaces)
-	return r.Err()
-}
-
-func (r *rules) text(field, value string) {
-	if value == "" || len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
-		r.Breaks("%s must have 1 to %d bytes and no control characters.", field, maxText)
-	}
-}
-
-func (r *rules) namespaces(all []string) {
+	all := l.ComputeConfig.K8sNamespaces
 	if len(all) > maxNamespaces {
 		r.Breaks("compute_config.k8s_namespaces may have %d entries at most, not %d.", maxNamespaces, len(all))
-		return
+		return r.Err()
 	}
 	for i, namespace := range all {
 		switch {
@@ -50,6 +40,13 @@ func (r *rules) namespaces(all []string) {
 		case slices.Contains(all[:i], namespace):
 			r.Breaks("compute_config.k8s_namespaces[%d] %s is given twice.", i, namespace)
 		}
+	}
+	return r.Err()
+}
+
+func (r *rules) text(field, value string) {
+	if value == "" || len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+		r.Breaks("%s must have 1 to %d bytes and no control characters.", field, maxText)
 	}
 }
 
