@@ -32,23 +32,23 @@ const (
 func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error) {
 	p := request.Params
 	filter := logFilter(p.Query, p.Level, p.RunID)
-	if err := logTimes(&filter, "query", p.StartTime, p.EndTime); err != nil {
+	query := revisionlog.Query{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: defaultLogLimit}
+	if err := logTimes(&query, "query", p.StartTime, p.EndTime); err != nil {
 		return nil, err
 	}
-	window := deployment.LogWindow{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: defaultLogLimit}
 	if p.Limit != nil {
-		window.Limit = *p.Limit
+		query.Limit = *p.Limit
 	}
 	answer := logAnswer{
 		server: s, ctx: ctx, at: ref(ctx, request.DeploymentID).Revision(request.RevisionID), kind: revisionlog.Kind(p.Type), filter: filter, stream: wantsStream(ctx),
 	}
 	if answer.stream {
-		answer.after = cmp.Or(value(p.LastEventID), window.After)
+		answer.after = cmp.Or(value(p.LastEventID), query.After)
 		// An error in the request becomes visible before the answer begins.
-		filter, window = deployment.LogFilter{}, deployment.LogWindow{After: answer.after, Limit: 1}
+		filter, query = deployment.LogFilter{}, revisionlog.Query{After: answer.after, Limit: 1}
 	}
 	var err error
-	answer.page, err = s.readLog(ctx, answer.at, answer.kind, filter, window)
+	answer.page, err = s.readLog(ctx, answer.at, answer.kind, filter, query)
 	return answer, err
 }
 
@@ -73,22 +73,22 @@ func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLo
 			return nil, err
 		}
 	}
-	window := deployment.LogWindow{Backward: value(p.SortOrder) != Asc, After: value(p.Cursor), Limit: defaultLogPage}
+	query := revisionlog.Query{Backward: value(p.SortOrder) != Asc, After: value(p.Cursor), Limit: defaultLogPage}
 	if p.PageSize != nil {
-		window.Limit = *p.PageSize
+		query.Limit = *p.PageSize
 	}
-	page, err := s.readLog(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), window)
-	return ListDeploymentLogs200JSONResponse{Items: showAll(page.Lines, showLine), NextCursor: optional.Of(page.Next)}, err
+	page, err := s.readLog(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), query)
+	return ListDeploymentLogs200JSONResponse{Items: showAll(page.Items, showLine), NextCursor: optional.Of(page.Cursor)}, err
 }
 
 // errNoLogs is the answer of a server that does not store the output of programs.
 var errNoLogs error = fault.New(fault.Unavailable, "This server keeps no logs.")
 
-func (s server) readLog(ctx context.Context, at revision.Ref, kind revisionlog.Kind, filter deployment.LogFilter, window deployment.LogWindow) (deployment.LogPage, error) {
+func (s server) readLog(ctx context.Context, at revision.Ref, kind revisionlog.Kind, filter deployment.LogFilter, query revisionlog.Query) (deployment.Page[revisionlog.Line], error) {
 	if s.Logs == nil {
-		return deployment.LogPage{}, errNoLogs
+		return deployment.Page[revisionlog.Line]{}, errNoLogs
 	}
-	return s.Logs.Read(ctx, at, kind, filter, window)
+	return s.Logs.Read(ctx, at, kind, filter, query)
 }
 
 func logFilter(query *string, level *LogLevel, run *string) deployment.LogFilter {
@@ -96,11 +96,11 @@ func logFilter(query *string, level *LogLevel, run *string) deployment.LogFilter
 }
 
 // logTimes takes the bounds of the times from a part of the request.
-func logTimes(filter *deployment.LogFilter, part string, start, end *string) error {
+func logTimes(query *revisionlog.Query, part string, start, end *string) error {
 	for name, bound := range map[string]struct {
 		sent *string
 		to   *time.Time
-	}{"start_time": {start, &filter.From}, "end_time": {end, &filter.To}} {
+	}{"start_time": {start, &query.From}, "end_time": {end, &query.To}} {
 		if bound.sent == nil {
 			continue
 		}
@@ -125,7 +125,7 @@ type logAnswer struct {
 	filter deployment.LogFilter
 	after  string
 	stream bool
-	page   deployment.LogPage
+	page   deployment.Page[revisionlog.Line]
 }
 
 // VisitListRevisionLogsResponse implements ListRevisionLogsResponseObject.
@@ -136,7 +136,7 @@ func (l logAnswer) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
 		return web.NewStream(w).Follow(l.ctx, web.HeartbeatInterval, l.follow)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(LogPage{Logs: showAll(l.page.Lines, showLine), NextOffset: optional.Of(l.page.Next)})
+	return json.NewEncoder(w).Encode(LogPage{Logs: showAll(l.page.Items, showLine), NextOffset: optional.Of(l.page.Cursor)})
 }
 
 // follow sends the lines, and after the last line the status of the revision.

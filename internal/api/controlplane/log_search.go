@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/slipway-run/slipway/internal/base/optional"
-	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
@@ -36,19 +35,18 @@ func (s server) FindDeploymentLogs(ctx context.Context, request FindDeploymentLo
 }
 
 func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.Kind, wanted LogRequest) (LogPage, error) {
-	filter := logFilter(wanted.Query, wanted.Level, nil)
-	if err := logTimes(&filter, "body", wanted.StartTime, wanted.EndTime); err != nil {
+	query := revisionlog.Query{Backward: value(wanted.Order) == Desc, After: value(wanted.Offset), Limit: defaultLogLimit}
+	if err := logTimes(&query, "body", wanted.StartTime, wanted.EndTime); err != nil {
 		return LogPage{}, err
 	}
-	window := deployment.LogWindow{Backward: value(wanted.Order) == Desc, After: value(wanted.Offset), Limit: defaultLogLimit}
 	if wanted.Limit != nil {
-		window.Limit = *wanted.Limit
+		query.Limit = *wanted.Limit
 	}
-	page, err := s.readLog(ctx, at, kind, filter, window)
+	page, err := s.readLog(ctx, at, kind, logFilter(wanted.Query, wanted.Level, nil), query)
 	// These clients follow a log by repeating the request with the last offset that they
 	// received, so every answer with lines has an offset.
-	if page.Next == "" && len(page.Lines) > 0 {
-		page.Next = page.Lines[len(page.Lines)-1].ID
+	if page.Cursor == "" && len(page.Items) > 0 {
+		page.Cursor = page.Items[len(page.Items)-1].ID
 	}
-	return LogPage{Logs: showAll(page.Lines, showLine), NextOffset: optional.Of(page.Next)}, err
+	return LogPage{Logs: showAll(page.Items, showLine), NextOffset: optional.Of(page.Cursor)}, err
 }

@@ -41,11 +41,11 @@ func (s *Store) Explain(ctx context.Context, ref revision.Ref, logs *Logs) (Expl
 	}
 	e := Explanation{Revision: r, Active: d.Active}
 	if kind, printed := logOf[r.Status]; printed && logs != nil {
-		page, err := logs.read(ctx, d, r, kind, LogFilter{}, LogWindow{Backward: true, Limit: explainedLines})
+		page, err := logs.read(ctx, d, r, kind, LogFilter{}, revisionlog.Query{Backward: true, Limit: explainedLines})
 		if err != nil {
 			s.cfg.Log.WarnContext(ctx, "a failure is explained without its log", "revision", ref.Revision, "error", err)
 		}
-		for _, line := range slices.Backward(page.Lines) {
+		for _, line := range slices.Backward(page.Items) {
 			e.Log = append(e.Log, line.Message)
 		}
 	}

@@ -67,7 +67,7 @@ func TestARefusedFollowerGoesOn(t *testing.T) {
 		t.Errorf("got %d lines, %v", lines, err)
 	}
 	logs := deployment.Logs{Deployments: f.Store, Reader: &refusing{refusals: 1}, Now: f.clock.Now}
-	if _, err := logs.Read(t.Context(), ref, revisionlog.Build, deployment.LogFilter{}, deployment.LogWindow{Limit: 10}); !fault.Is(err, fault.Unavailable) {
+	if _, err := logs.Read(t.Context(), ref, revisionlog.Build, deployment.LogFilter{}, revisionlog.Query{Limit: 10}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a page: got %v", err)
 	}
 	if _, err := f.Cancel(t.Context(), ref); err != nil {

@@ -47,8 +47,6 @@ type LogFilter struct {
 	Level revisionlog.Level
 	// Run is the id of a run; the message must contain it.
 	Run string
-	// From and To bound the times.
-	From, To time.Time
 }
 
 func (f LogFilter) suits(line revisionlog.Line) bool {
@@ -59,55 +57,38 @@ func (f LogFilter) suits(line revisionlog.Line) bool {
 // all reports whether the filter matches all lines without a look at their text.
 func (f LogFilter) all() bool { return f.Query == "" && f.Level == "" && f.Run == "" }
 
-// LogWindow is the part of a log that a request asks for.
-type LogWindow struct {
-	// Backward begins with the newest line. After is the ID of the line after which the page
-	// begins. Limit is the largest number of lines to return.
-	Backward bool
-	After    string
-	Limit    int
-}
-
-// LogPage is a part of a log.
-type LogPage struct {
-	Lines []revisionlog.Line
-	// Next is the After of the next page, "" when there is no next page. A page that has a
-	// next page may have fewer lines than its limit, or no lines.
-	Next string
-}
-
-// Read returns a page of a revision's log.
-func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, window LogWindow) (LogPage, error) {
+// Read returns a page of a revision's log, with the lines that a query and a filter let through. A
+// page that has a next page may have fewer lines than its limit, or no lines.
+func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (Page[revisionlog.Line], error) {
 	d, r, err := l.Deployments.GetRevision(ctx, ref)
 	if err != nil {
-		return LogPage{}, err
+		return Page[revisionlog.Line]{}, err
 	}
-	return l.read(ctx, d, r, kind, filter, window)
+	return l.read(ctx, d, r, kind, filter, query)
 }
 
 // read is Read for a revision that was just read.
-func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, window LogWindow) (LogPage, error) {
+func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (found Page[revisionlog.Line], err error) {
 	hidden, err := l.Deployments.hidden(ctx, d, r)
 	if err != nil {
-		return LogPage{}, err
+		return found, err
 	}
-	var found LogPage
-	query := revisionlog.Query{From: filter.From, To: filter.To, Backward: window.Backward, After: window.After, Limit: logChunk}
-	if filter.all() {
-		query.Limit = window.Limit
+	limit := query.Limit
+	if !filter.all() {
+		query.Limit = logChunk
 	}
 	for end := time.Now().Add(cmp.Or(l.SearchLimit, searchLimit)); ; {
 		page, err := l.page(ctx, revisionlog.Log{Revision: r.Revision, Kind: kind}, query)
 		if err != nil {
-			return LogPage{}, err
+			return Page[revisionlog.Line]{}, err
 		}
 		for i, line := range page.Lines {
 			if line.Message = hidden.Replace(line.Message); !filter.suits(line) {
 				continue
 			}
-			if found.Lines = append(found.Lines, line); len(found.Lines) == window.Limit {
+			if found.Items = append(found.Items, line); len(found.Items) == limit {
 				if page.More || i+1 < len(page.Lines) {
-					found.Next = line.ID
+					found.Cursor = line.ID
 				}
 				return found, nil
 			}
@@ -116,7 +97,7 @@ func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind
 			return found, nil
 		}
 		if query.After = page.Next; time.Now().After(end) {
-			found.Next = page.Next
+			found.Cursor = page.Next
 			return found, nil
 		}
 	}
