@@ -11,8 +11,7 @@ import (
 // Agents identifies the agents of deployments by the tokens with which they are invoked.
 type Agents struct {
 	Store *Store
-	// Hasher returns the key that the tokens are derived from. In some places the key is read
-	// at the first call.
+	// Hasher returns the key that the tokens are derived from, which may be read at the first call.
 	Hasher func(context.Context) (secret.Hasher, error)
 }
 

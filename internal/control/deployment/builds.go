@@ -44,9 +44,8 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 	return errors.Join(failures...)
 }
 
-// readBuilds reads the builds of revisions from the newest back. It stops when newest deployed
-// revisions in a row have no build, because a revision that was deployed again is no further
-// than that from the revision that it was made from.
+// readBuilds reads the builds of revisions from the newest back, until newest deployed revisions in
+// a row have no build: a revision that was deployed again is no further from its origin.
 func (s *Store) readBuilds(ctx context.Context, d Deployment, newest int) (builds, error) {
 	found, read := builds{deployment: d, newest: newest, needed: map[string]bool{}}, 0
 	for r, err := range d.revisions(table.Items(ctx, s.table, d.before("", buildPage))) {

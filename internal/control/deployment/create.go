@@ -29,8 +29,7 @@ type NewDeployment struct {
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	Secrets        []Secret
-	// SecretReferences name secrets of the workspace or, if a listener runs the deployment,
-	// secrets of the cluster.
+	// SecretReferences are the references of the Spec.
 	SecretReferences []compute.SecretReference
 	Options
 
@@ -63,9 +62,8 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 	})
 }
 
-// creation returns the writes that create a deployment. Only a name that is taken is a
-// conflict: if the project, the listener, the integration or a secret has changed since it was
-// read, the race is lost.
+// creation returns the writes that create a deployment. Only a name that is taken is a conflict: if
+// anything else has changed since it was read, the race is lost.
 func (s *Store) creation(ctx context.Context, d Deployment, request NewDeployment, now time.Time) (Deployment, record.Outbox, error) {
 	var o record.Outbox
 	project, err := s.claimProject(ctx, &d, now)
@@ -99,8 +97,7 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 	return d, o, err
 }
 
-// roomForBuild refuses a revision that needs a build when the workspace's files already use
-// their whole disk quota.
+// roomForBuild refuses a revision that needs a build when the workspace has no room on the disk.
 func (s *Store) roomForBuild(d Deployment) error {
 	if d.Remote() || d.Source != revision.GitHub && d.Source != revision.InternalSource {
 		return nil

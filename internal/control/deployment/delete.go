@@ -79,9 +79,8 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 	return o, err
 }
 
-// deleteAgain returns the writes that a deletion asks for and that the previous deletion has
-// not done. It starts the teardown in any case: a teardown that goes on finds nothing to do,
-// or erases data that is kept elsewhere.
+// deleteAgain returns the writes that the previous deletion has not done. It starts the teardown in
+// any case: it finds nothing to do, or erases data that is kept elsewhere.
 func (s *Store) deleteAgain(ctx context.Context, d Deployment, how Deletion) (o record.Outbox, err error) {
 	if how.TracingProject {
 		// A new deployment may have taken the project over.

@@ -21,8 +21,7 @@ import (
 type Status string
 
 const (
-	// AwaitingDatabase: created. The first rollout provisions the things that the deployment
-	// needs.
+	// AwaitingDatabase: created. The first rollout provisions the deployment.
 	AwaitingDatabase Status = "AWAITING_DATABASE"
 	// Ready: provisioned, or the first rollout ended before that. This status says nothing about
 	// the deployment's revisions.
@@ -123,8 +122,7 @@ type Deployment struct {
 	// Latest is the newest revision. Active is the revision that serves, "" before the first
 	// revision was promoted.
 	Latest, Active string
-	// Slot is the revision in flight, or the last revision that was in flight; Busy says that
-	// it is in flight.
+	// Slot is the revision in flight, or was the last in flight; Busy says that it is in flight.
 	Slot string
 	Busy bool
 	// Next is the newest revision that waits for the slot, "" when no revision waits.
@@ -141,8 +139,7 @@ type Deployment struct {
 	ImageVersion string
 	// Graphs are the ids of the graphs that the active revision serves.
 	Graphs []string
-	// Descriptions are the descriptions of the graphs in the active revision's configuration
-	// file.
+	// Descriptions describe the graphs, from the active revision's configuration file.
 	Descriptions map[string]string
 	// Encrypted is set if a revision was promoted whose repository encrypts what the agent server
 	// stores. It stays set: what is stored can only be read by such a revision.
@@ -150,16 +147,13 @@ type Deployment struct {
 	// Auth is set if the active revision has its repository's own authentication, which the
 	// agent server asks about every request.
 	Auth bool
-	// Settings are the settings that the active revision's configuration file requests from
-	// the agent server.
+	// Settings are requests of the active revision's configuration file to the agent server.
 	Settings build.Settings
 	// Forced is set if the deployment was deleted by force: only the teardown still sees it.
 	Forced bool
-	// Crashed is when the agent that serves ended last; zero when the agent did not end, or
-	// has recovered since.
+	// Crashed is when the agent that serves ended last; zero if it has recovered since.
 	Crashed time.Time
-	// Canary is how many percent of the threads the revision in the slot serves, 0 while it
-	// serves no threads.
+	// Canary is how many percent of the threads the revision in the slot serves.
 	Canary int
 	// Teardown is the number of the newest teardown, 0 before the first deletion: only the
 	// newest teardown does anything.
@@ -184,8 +178,7 @@ type Deployment struct {
 	event string
 	// replicas is how many replicas are counted for the deployment in the workspace's quota.
 	replicas int64
-	// version counts the changes; writes are made under the condition that the version is the
-	// version that was read.
+	// version counts the changes; writes are made under the condition that it is still the same.
 	version int64
 }
 
@@ -273,8 +266,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	return d, r.Err()
 }
 
-// leftoverOf returns nil when there are no leftover revisions, as in a deployment that was
-// just created.
+// leftoverOf returns nil when there are no leftover revisions, as in a new deployment.
 func leftoverOf(item *table.Item) []string {
 	if left := item.Text(attrLeftover); left != "" {
 		return strings.Fields(left)
@@ -282,8 +274,7 @@ func leftoverOf(item *table.Item) []string {
 	return nil
 }
 
-// change returns a write of the deployment under the condition that nobody changed it since it
-// was read.
+// change returns a write of the deployment under the condition that it is unchanged.
 func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 	return record.Change(d.Key(), now, set, d.unchanged())
 }

@@ -134,8 +134,7 @@ func (s *Store) changedSecrets(ctx context.Context, ref Ref, from, to revision.S
 	return changed, nil
 }
 
-// variables returns the value of each secret, or the reference that a variable has in place of a
-// value.
+// variables returns the value of each secret, or the reference that stands for a value.
 func (s *Store) variables(ctx context.Context, ref Ref, spec revision.Spec) (map[string]any, error) {
 	opened, err := s.Secrets(ctx, ref, spec.Secrets)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// errNoRegistry is the answer to clients that want to push where there is no registry to push
-// to.
+// errNoRegistry is the answer to clients that want to push where there is no registry.
 var errNoRegistry = fault.New(fault.Invalid, "This server takes no images, as it has no registry for them. Deploy from sources (internal_source), from a git repository (github), or "+
 	"from an image of a registry of your own (external_docker).")
 
@@ -75,8 +74,7 @@ func (s *Store) markForgotten(ctx context.Context, d Deployment, r revision.Revi
 	return record.Commit(ctx, s.table, record.Write(r.Forget(), unchanged))
 }
 
-// builtImages is the prefix of the names of images that the platform has built itself, as the
-// engine spells them.
+// builtImages begins the names of images that the platform has built, as the engine spells them.
 const builtImages = "docker.io/slipway/"
 
 // checkImages refuses names of images that no registry could have, and names by which an
@@ -154,12 +152,10 @@ func (n ownNames) wrong(image string) string {
 	return ""
 }
 
-// ecrHost is a host of ECR: each account has a registry in each region, which answers at several
-// hosts.
+// ecrHost is a host of ECR: the registry of an account in a region answers at several hosts.
 var ecrHost = regexp.MustCompile(`^(\d{12})\.dkr[.-]ecr(?:-fips)?\.([a-z0-9-]+)\..*`)
 
-// canonical returns the name of an image with one spelling for all hosts that lead to the same
-// registry.
+// canonical returns the name of an image with one spelling for all hosts of its registry.
 func canonical(name string) string {
 	host, path, _ := strings.Cut(name, "/")
 	host = strings.TrimSuffix(strings.ToLower(host), ":443")

@@ -30,8 +30,7 @@ type Filter struct {
 	DeploymentType string
 	// IDs, when not nil, are the deployments to choose from.
 	IDs []string
-	// Remote, if true, asks for the deployments that a listener runs, if false, for the other
-	// deployments.
+	// Remote asks for the deployments that a listener runs, or, if false, for the others.
 	Remote *bool
 	// Tagged asks for deployments that have one of some tags, Agent for deployments of some
 	// agent of a registry. Deployments have neither tags nor such agents.
@@ -86,8 +85,7 @@ func (s *Store) SearchRevisions(ctx context.Context, ref Ref, filter RevisionFil
 	})
 }
 
-// named is a source that reads deployments by their ids, in the order of the list and with its
-// cursors.
+// named is a source that reads deployments by their ids, in the order of the list.
 func (s *Store) named(workspace string, ids []string) record.Source {
 	return func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error] {
 		return func(yield func(*table.Item, error) bool) {

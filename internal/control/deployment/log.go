@@ -222,8 +222,7 @@ func (f *follower) ending() time.Duration {
 	return end.Add(f.Reader.Lag()).Sub(f.Now())
 }
 
-// drain sends the available lines. If other lines may still come before a line, that line
-// waits.
+// drain sends the available lines. A line waits if other lines may still come before it.
 func (f *follower) drain(ctx context.Context) error {
 	query := revisionlog.Query{After: f.after, Limit: logChunk}
 	if lag := f.Reader.Lag(); lag > 0 {

@@ -162,8 +162,7 @@ func (s *Store) secretsAfter(ctx context.Context, d Deployment, p Patch) ([]Secr
 	}
 }
 
-// unredacted returns the secrets that were sent. Secrets whose values were not shown have
-// their present values.
+// unredacted returns the secrets that were sent, with present values for redacted values.
 func (s *Store) unredacted(ctx context.Context, d Deployment, sent []Secret) ([]Secret, error) {
 	secrets := slices.Clone(sent)
 	if !slices.ContainsFunc(secrets, func(secret Secret) bool { return secret.Value == Redacted }) {
@@ -270,8 +269,8 @@ func (d Deployment) Made() revision.Revision {
 // putRevision makes a new revision.
 type putRevision func(ref revision.Ref, status revision.Status, now time.Time) revision.Change
 
-// anew returns the function that makes a revision of the deployment's present values. What it will
-// be built from is not known yet.
+// anew returns the function that makes a revision of the deployment's present values. Its commit is
+// not known yet.
 func (d *Deployment) anew() putRevision {
 	d.CommitSHA = ""
 	spec := d.revisionSpec()
@@ -280,9 +279,8 @@ func (d *Deployment) anew() putRevision {
 	}
 }
 
-// write returns the writes that store a changed deployment. With put, the deployment has a new
-// revision, which takes the slot or is queued behind the revision in flight. done is the
-// entry's text in the audit log.
+// write returns the writes that store a changed deployment; put makes its new revision, nil if
+// there is no new revision. done is the entry's text in the audit log.
 func (s *Store) write(ctx context.Context, d Deployment, done string, put putRevision) (Deployment, record.Outbox, error) {
 	return s.writeWith(ctx, d, put, besides{
 		event: event.DeploymentUpdated, entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done),

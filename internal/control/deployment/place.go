@@ -41,9 +41,8 @@ func (s *Store) supported(d Deployment, secrets []Secret) error {
 	return r.Err()
 }
 
-// settle finds the requested place for a deployment that runs at a listener, notes its
-// namespace on the deployment, and returns the writes that take the place; no writes for all
-// other deployments.
+// settle finds the requested place for a deployment that runs at a listener, notes its namespace on
+// the deployment, and returns the writes that take the place.
 func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
 	if !d.Remote() {
 		return nil, nil
@@ -56,8 +55,7 @@ func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now
 	return place.Use(d.Deployment, now), nil
 }
 
-// leave returns the writes that give up the deployment's place at a listener, and its
-// integration.
+// leave returns the writes that give up the deployment's place at a listener and its integration.
 func (d Deployment) leave() []table.Write {
 	writes := d.release()
 	if d.Remote() {

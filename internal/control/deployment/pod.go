@@ -42,8 +42,7 @@ func decodePod(resourceSpec json.RawMessage) (p pod, err error) {
 	return p, err
 }
 
-// check reports members of a ResourceSpec that do not fit together, as problems of the request's
-// shape.
+// check reports members of a ResourceSpec that do not fit together.
 func (p pod) check() error {
 	c := podCheck{volumes: map[string]bool{}}
 	if p.MinScale != nil && p.MaxScale != nil && *p.MinScale > *p.MaxScale {

@@ -92,8 +92,7 @@ func (s *Store) referredKeys(ctx context.Context, workspace, deployment, name st
 	return slices.Compact(found), nil
 }
 
-// restartsLimit is how long RestartUsers begins restarts: on AWS the caller must get an answer
-// within 29 s.
+// restartsLimit is how long RestartUsers begins restarts: on AWS an answer may take 29 s.
 const restartsLimit = 15 * time.Second
 
 // RestartUsers restarts the deployments whose agents have the value of one of some keys of a
@@ -132,10 +131,9 @@ func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, chang
 	return nil
 }
 
-// runsWith reports whether the agents that a restart would start again refer to one of some
-// keys of a secret: the agents that serve, and the agents of a release that was handed to its
-// compute target. A release that was not handed over yet will get the values of that later
-// time.
+// runsWith reports whether the agents that a restart would start again refer to one of some keys of
+// a secret: the agents that serve, and the agents of a release that its compute target has. A later
+// release gets the values of its time anyway.
 func (s *Store) runsWith(ctx context.Context, d Deployment, name string, changed []string) (bool, error) {
 	revisions, err := s.live(ctx, d)
 	return slices.ContainsFunc(revisions, func(r revision.Revision) bool {
@@ -209,10 +207,9 @@ func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revis
 	return secrets, nil
 }
 
-// presentSecrets opens a revision's own secrets, and the present values of the secrets that it
-// refers to, unless a listener finds these values in its cluster. The values may have become
-// too large for a new agent since the present agent got its values. A value that is gone is a
-// *StartError.
+// presentSecrets opens a revision's own secrets, and the present values of its references, unless a
+// listener has these values. They may be too large for a new agent by now. A value that is gone is
+// a *StartError.
 func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
 	secrets, err := s.Secrets(ctx, RefOf(r.Ref), r.Secrets)
 	if err != nil || d.Remote() || len(r.SecretReferences) == 0 {
@@ -233,8 +230,7 @@ func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Rev
 	return secrets, nil
 }
 
-// everReferred returns all values that the secrets to which a revision refers have, and have
-// had.
+// everReferred returns all values that the secrets of a revision's references have and had.
 func (s *Store) everReferred(ctx context.Context, d Deployment, r revision.Revision) ([]string, error) {
 	if d.Remote() || len(r.SecretReferences) == 0 {
 		return nil, nil

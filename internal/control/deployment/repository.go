@@ -53,9 +53,8 @@ func (d Deployment) unwatch(now time.Time) []table.Write {
 	return []table.Write{watch.Write(now)}
 }
 
-// release returns the writes that remove the note from the integration with which the
-// deployment is cloned. A deployment that can be undeleted keeps the note, so that the
-// integration stays.
+// release returns the write that removes the note from the deployment's integration. A deployment
+// that can be undeleted keeps the note, so that the integration stays.
 func (d Deployment) release() []table.Write {
 	if named := d.SourceConfig.IntegrationID; named != nil {
 		return []table.Write{table.Delete{Key: keys.IntegrationUse(d.Workspace, *named, d.Deployment)}}

@@ -18,7 +18,7 @@ import (
 // isFree reports whether deployments of a type cost nothing.
 func isFree(kind string) bool { return kind == "dev_free" || kind == "dev_free_zero" }
 
-// defaultType is the type of a deployment that has none.
+// defaultType is the type of a deployment without a type.
 const defaultType = "dev"
 
 // typeResources are the resources that each replica of an agent may use, and the number of

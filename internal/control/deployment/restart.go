@@ -101,8 +101,7 @@ func (s *Store) RestartWaits(ctx context.Context, ref Ref, restartID, reason, me
 	})
 }
 
-// tellRestart changes nothing that clients see of the deployment. A deployment that is deleted
-// gets no further event.
+// tellRestart changes nothing that clients see. A deleted deployment gets no further event.
 func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
 	return s.tellOnce(ctx, ref, kind, reason, func(d Deployment) (string, table.Attrs) {
 		told := strings.Fields(d.restarts)
@@ -115,8 +114,7 @@ func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind
 	})
 }
 
-// tellOnce publishes the event of a restart together with the note that it is told, unless there is
-// no note to write.
+// tellOnce publishes the event of a restart together with the note that it is told, if any.
 func (s *Store) tellOnce(ctx context.Context, ref Ref, kind event.Type, reason string, say func(Deployment) (message string, note table.Attrs)) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, ref)
@@ -141,6 +139,5 @@ func (d Deployment) newestRestart() string {
 	return d.restarts[strings.LastIndexByte(d.restarts, ' ')+1:]
 }
 
-// maxReportedRestarts is how many ended restarts a deployment remembers, so that a repeated step
-// publishes no second event.
+// maxReportedRestarts is how many ended restarts are remembered, so that each is told once.
 const maxReportedRestarts = 20

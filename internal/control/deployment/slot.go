@@ -18,12 +18,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// rolloutLease is how long a rollout or teardown may run before reconcile checks whether its
-// workflow still lives.
+// rolloutLease is how long a rollout or teardown may run before reconcile looks for its workflow.
 const rolloutLease = time.Minute
 
-// overdue returns the index entry by which reconcile finds a deployment when the lease is
-// over.
+// overdue returns the index entry by which reconcile finds a deployment after the lease.
 func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.RolloutEntry(deployment, now.Add(rolloutLease))}
 }
@@ -31,10 +29,9 @@ func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 // unsettled reports whether there is something left to do for the deployment.
 func (d Deployment) unsettled() bool { return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete }
 
-// due returns the index entry by which reconcile finds a deployment while there is something
-// left to do for it, or its agent may have recovered; otherwise the entry that removes the
-// deployment from the index. In a recovery window there is nothing to do once the deployment
-// is stopped.
+// due returns the index entry by which reconcile finds a deployment that is unsettled or whose
+// agent may have recovered, otherwise the entry that removes it from the index. In a recovery
+// window there is nothing to do once the deployment is stopped.
 func (d Deployment) due(now time.Time) map[table.Index]table.Key {
 	if d.Recoverable(now) && d.Stopped {
 		return overdue(d.Deployment, d.PurgeAt)

@@ -19,8 +19,7 @@ type member struct {
 var (
 	ofGit   = []revision.Source{revision.GitHub}
 	ofImage = []revision.Source{revision.ExternalDocker}
-	// ofSized are the sources whose size the deployment's type defines, ofBuilt the sources
-	// that are built here.
+	// ofSized get their size from the deployment's type, ofBuilt are built here.
 	ofSized = []revision.Source{revision.GitHub, revision.InternalDocker, revision.InternalSource}
 	ofBuilt = []revision.Source{revision.GitHub, revision.InternalSource}
 )

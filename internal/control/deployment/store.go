@@ -40,8 +40,7 @@ type Config struct {
 	// the names of the deployment's secrets. It is about the place where the deployments
 	// without a listener run. It is nil when everything is supported.
 	Unsupported func(resourceSpec json.RawMessage, secrets []string) []string
-	// Integrations are asked about the integration of a deployment from git; nil: there are no
-	// integrations.
+	// Integrations are asked about integrations of deployments from git; nil: no integrations.
 	Integrations Integrations
 	// Images is the registry to which clients push for deployments of the source
 	// internal_docker; nil: there is no registry.
@@ -50,8 +49,7 @@ type Config struct {
 	Uploads upload.Store
 	// Subscribers are sent the events of deployments; nil when there are no subscribers.
 	Subscribers event.Subscribers
-	// Quotas bound how many deployments a workspace may have. Files bound how much disk their
-	// sources and builds take.
+	// Quotas bound the deployments of a workspace, Files the disk of their sources and builds.
 	Quotas quota.Limits
 	Files  *quota.Files
 	// Version is the version of the agent server for which revisions are made: the interface's
@@ -117,9 +115,8 @@ func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
 	return nil
 }
 
-// cutCredentials splits a repository's URL into a URL that may be shown and "user:password",
-// "" when there are no credentials. A user name of ssh without a password is not secret and
-// stays.
+// cutCredentials splits a repository's URL into a URL that may be shown and "user:password", or "".
+// A user name of ssh without a password is not secret and stays.
 func cutCredentials(raw string) (clean, credentials string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.User == nil {

@@ -59,8 +59,7 @@ func (d Deployment) told(changes ...revision.Change) []event.Event {
 	return events
 }
 
-// note returns the writes together with the note on the deployment that records its newest
-// event.
+// note returns the writes with the note on the deployment that records its newest event.
 func (d Deployment) note(writes []table.Write, newest string) []table.Write {
 	all := slices.Clone(writes)
 	for i, w := range all {

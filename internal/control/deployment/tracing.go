@@ -43,7 +43,7 @@ func (s *Store) TracingProject(ctx context.Context, ref Ref) (TracingProject, er
 	return p, err
 }
 
-// project returns the tracing project of a name; the zero value if there is none.
+// project returns the tracing project of a name; its ID is "" if there is no project.
 func (s *Store) project(ctx context.Context, workspace, name string) (TracingProject, error) {
 	item, err := record.Get(ctx, s.table, "tracing project", keys.TracingProject(workspace, name), nil)
 	if err != nil || item == nil {
@@ -54,9 +54,8 @@ func (s *Store) project(ctx context.Context, workspace, name string) (TracingPro
 	return p, r.Err()
 }
 
-// claimProject returns the write that gives a new deployment, or a deployment that is
-// undeleted, its tracing project: a new project, or the project that an earlier deployment of
-// the name left. It notes the project's id on the deployment.
+// claimProject returns the write that gives a deployment its tracing project: a new project, or the
+// project that an earlier deployment of the name left. It notes the id on the deployment.
 func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) (table.Write, error) {
 	key := keys.TracingProject(d.Workspace, d.Name)
 	p, err := s.project(ctx, d.Workspace, d.Name)
@@ -75,8 +74,7 @@ func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) 
 	}
 }
 
-// leaveProject returns the write for a deployment's tracing project when the deployment is
-// deleted.
+// leaveProject returns the write for the tracing project of a deployment that is deleted.
 func (d Deployment) leaveProject(now time.Time, erase bool) table.Write {
 	key := keys.TracingProject(d.Workspace, d.Name)
 	if erase {

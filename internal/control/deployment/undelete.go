@@ -102,9 +102,8 @@ func (s *Store) undelete(ctx context.Context, deleted Deployment) (Deployment, r
 	return back, o, err
 }
 
-// takeUp turns a deleted deployment into a living deployment of which nothing runs. It returns
-// the function that makes the revision that will run, nil if there is no such revision, and
-// the revision that was in flight, if there was one.
+// takeUp turns a deleted deployment into a living deployment of which nothing runs. It returns the
+// function that makes the revision that will run, and the revision that was in flight, if any.
 func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revision, put putRevision, err error) {
 	queued := d.Next != ""
 	d.Leftover = slices.Clone(d.Leftover)

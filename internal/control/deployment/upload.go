@@ -12,8 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// unnamed is how long an upload is kept that no revision names: until then a revision may
-// still name it.
+// unnamed is how long an upload is kept that no revision names: a revision may still name it.
 const unnamed = 24 * time.Hour
 
 // Upload returns the address to which the tarball of the deployment's next revision can be

@@ -56,8 +56,7 @@ type Listener struct {
 	minded bool
 	// leaving is set while the listener is being deleted; users cannot see it any more.
 	leaving bool
-	// version counts the changes by users and the deployments that were added; a session does
-	// not change it.
+	// version counts the changes by users and the added deployments; a session does not change it.
 	version int64
 }
 
@@ -65,8 +64,7 @@ type Listener struct {
 // deployments that were added, not the writes of the listener's own calls.
 func (l Listener) ChangeCount() int64 { return l.version }
 
-// expected refuses a change that was requested for a version which is not the listener's
-// present version.
+// expected refuses a change that was requested for other versions than the present version.
 func (l Listener) expected(versions record.Versions) error {
 	if versions.Allow(l.version) {
 		return nil

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// maxOutput is how many bytes a call may hand in, lineCost how many bytes a line counts in
-	// addition to its text.
+	// maxOutput is how many bytes a call may hand in; each line counts lineCost more.
 	maxOutput, lineCost = 512 << 10, 32
 	// outputRate is how many bytes of output a release may have per second in the long run,
 	// outputBurst how many at once.
@@ -106,8 +105,7 @@ const (
 	attrAt     = "at"
 )
 
-// allowed is how many bytes a release may print now, and the condition that no other call used
-// the allowance meanwhile.
+// allowed is how many bytes a release may print now, on the condition that no other call does.
 func allowed(item *table.Item, now time.Time) (int64, table.Cond, error) {
 	if item == nil {
 		return outputBurst, table.Absent(), nil

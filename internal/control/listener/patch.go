@@ -19,8 +19,7 @@ type Patch struct {
 	K8sNamespaces *[]string
 	// ComputeType and ComputeID cannot be changed; the present value passes.
 	ComputeType, ComputeID *string
-	// Expect are the accepted versions: the listener must have one of them; nil accepts any
-	// version.
+	// Expect are the accepted versions of the listener; nil accepts any version.
 	Expect record.Versions
 }
 
@@ -56,8 +55,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Listener, erro
 	})
 }
 
-// apply returns the listener as it would be after the patch, and whether that differs from the
-// present listener.
+// apply returns the listener as it would be after the patch, and whether that is a change.
 func (p Patch) apply(l Listener) (next Listener, changed bool, err error) {
 	r := new(rules)
 	if p.ComputeType != nil && *p.ComputeType != l.ComputeType {
@@ -97,8 +95,7 @@ func (s *Store) mayLose(ctx context.Context, before, after Listener) error {
 	return nil
 }
 
-// user returns one of the deployments that a query for uses finds, "" when it finds no
-// deployment.
+// user returns one of the deployments that a query for uses finds, "" without a deployment.
 func (s *Store) user(ctx context.Context, query table.Query) (deployment string, err error) {
 	query.Limit = 1
 	page, err := s.table.Query(ctx, query)

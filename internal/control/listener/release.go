@@ -24,8 +24,7 @@ type status string
 const (
 	// waiting: ordered. The listener has not fetched the order.
 	waiting status = "waiting"
-	// working: the listener has the order, or starts again a release that had been healthy. It
-	// reports the result.
+	// working: the listener has the order, or starts again a release that had been healthy.
 	working status = "working"
 	// healthy: the release answers at its URL.
 	healthy status = "healthy"
@@ -122,9 +121,8 @@ func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) 
 
 func (r *release) place() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }
 
-// same is the condition that nobody changed the release since it was read. The condition
-// includes the order, because a release that is removed and applied again begins with the first
-// version.
+// same is the condition that nobody changed the release since it was read. It includes the order: a
+// release that is removed and applied again begins with the first version.
 func (r *release) same() table.Cond {
 	return table.All(table.Equals(record.Version, r.version), table.Equals(attrOrder, r.order))
 }
@@ -139,8 +137,7 @@ func (r *release) change(now time.Time, next status, set table.Attrs) table.Upda
 	return record.Change(releaseKey(r.Ref), now, set, r.same())
 }
 
-// ordered returns the attributes of a release with a new order, about which there is no report
-// yet.
+// ordered returns the attributes of a release with a new order, without a report yet.
 func ordered(order string) table.Attrs {
 	return table.Attrs{
 		attrOrder: order, attrPending: true, attrServed: false, attrEpoch: int64(0), attrReason: "", attrMessage: "", attrURL: "",

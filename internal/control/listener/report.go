@@ -15,8 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// maxMessage is how many bytes of a message are kept: the end of the message, where the last
-// output is.
+// maxMessage is how many bytes of a message are kept: its end, where the last output is.
 const maxMessage = 16 << 10
 
 // Report is a listener's report about a release.
@@ -65,8 +64,7 @@ func (s *Store) Report(ctx context.Context, session Session, report Report) erro
 	})
 }
 
-// refusal is the error of a report that cannot be accepted. The error that the session is over
-// has precedence.
+// refusal is the error of a report that cannot be accepted; that the session is over comes first.
 func (s *Store) refusal(ctx context.Context, session Session, err error) error {
 	return cmp.Or(record.Commit(ctx, s.table, session.fence()), err)
 }

@@ -114,8 +114,7 @@ func (s *Store) hear(ctx context.Context, l Listener, session Session, version s
 	return until, o, err
 }
 
-// seen returns the attributes of a session that begins or is renewed. For users they are not a
-// change of the listener.
+// seen returns the attributes of a session that begins or is renewed: no change for users.
 func (s Session) seen(now time.Time, version string) table.Attrs {
 	set := table.Attrs{attrHolder: s.Holder, attrEpoch: s.Epoch, attrUntil: clock.Format(now.Add(leaseTime)), attrSeen: clock.Format(now)}
 	if version != "" {
@@ -182,8 +181,7 @@ func (s *Store) Leave(ctx context.Context, session Session) error {
 	return err
 }
 
-// fenced says why a condition of the fence failed: the listener is gone, or the session is
-// over.
+// fenced says why the fence failed: the listener is gone, or the session is over.
 func (s Session) fenced(listener *table.Item) error {
 	if listener == nil || listener.Bool(attrLeaving) {
 		return notFound(s.Ref)

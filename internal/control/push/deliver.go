@@ -22,8 +22,7 @@ const (
 	// claimTime is how long a delivery may take to reach a deployment. After this time, a
 	// repeated delivery is processed again.
 	claimTime = 2 * time.Minute
-	// deliveredTime is how long a delivery is remembered: GitHub resends deliveries that are
-	// up to three days old.
+	// deliveredTime is how long a delivery is remembered: GitHub resends them for three days.
 	deliveredTime = 4 * 24 * time.Hour
 	// buildersAtOnce bounds how many revisions one push makes at a time.
 	buildersAtOnce = 8

@@ -11,8 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// Names of events, as X-GitHub-Event and X-Gitlab-Event have them. All other events are accepted
-// and do nothing.
+// Names of events in X-GitHub-Event and X-Gitlab-Event. All others are accepted and do nothing.
 const (
 	eventPush         = "push"
 	eventInstallation = "installation"
@@ -32,8 +31,7 @@ type payload struct {
 		SSHURL   string `json:"ssh_url"`
 		HTMLURL  string `json:"html_url"`
 	} `json:"repository"`
-	// Project is the repository of a push at GitLab, where only the commit shows that a branch was
-	// deleted.
+	// Project is the repository at GitLab, where only the commit shows that a branch was deleted.
 	Project struct {
 		HTTPURL string `json:"git_http_url"`
 		SSHURL  string `json:"git_ssh_url"`

@@ -243,8 +243,7 @@ func parseSignature(signature string) ([]byte, bool) {
 	return sent, ok && err == nil && len(sent) == sha256.Size
 }
 
-// signed checks X-Hub-Signature-256. It tries all secrets, so that the time does not reveal
-// which secret is valid.
+// signed checks X-Hub-Signature-256 with all secrets: the time does not reveal which is valid.
 func signed(body []byte, signature string, secrets []string) bool {
 	sent, ok := parseSignature(signature)
 	if !ok {
@@ -259,6 +258,5 @@ func signed(body []byte, signature string, secrets []string) bool {
 	return good
 }
 
-// unauthorized is the only fault for all deliveries without a valid signature. It does not say
-// what is missing.
+// unauthorized is the only fault for deliveries without a valid signature: it explains nothing.
 func unauthorized() error { return fault.New(fault.Unauthorized, "The signature is not valid.") }

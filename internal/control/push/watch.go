@@ -69,8 +69,7 @@ func folderOf(name string) string {
 	return folder
 }
 
-// listed returns the deployments of a workspace that the index lists under one of a repository's
-// names.
+// listed returns the deployments that a workspace's index lists under a repository's names.
 func (r *Receiver) listed(ctx context.Context, workspace string, names []string, branch string) ([]target, error) {
 	var found []target
 	for _, name := range names {

@@ -30,8 +30,7 @@ type mistake struct {
 	cause, remedy string
 }
 
-// said matches the beginning of the line that the runtimes print about a graph that cannot be
-// loaded.
+// said matches the beginning of the line of a runtime about a graph that cannot be loaded.
 const said = `(?:graph ['"][^'"]*['"]: )?`
 
 // mistakes are tried in this order: a mistake that a line of text proves comes before a mistake

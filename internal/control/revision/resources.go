@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// fallback says how a value of a ResourceSpec that is not given is derived: it is a multiple
-// of another value.
+// fallback derives a missing value of a ResourceSpec: a multiple of another value.
 type fallback struct {
 	name, from string
 	times      float64

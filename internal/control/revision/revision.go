@@ -120,13 +120,11 @@ const (
 	attrCommit   = "commit"
 	attrArtifact = "artifact"
 	attrBuild    = "build"
-	// attrForgotten is written before the build is removed. The artifact is removed after
-	// that.
+	// attrForgotten is written before the build is removed, the artifact is removed after that.
 	attrForgotten = "forgotten"
 	attrAgain     = "again"
 	attrLost      = "lost"
-	// attrSince followed by a status is the attribute with the time when the revision reached
-	// the status.
+	// attrSince followed by a status has the time when the revision reached the status.
 	attrSince = "since_"
 )
 

@@ -42,8 +42,7 @@ type Registry struct {
 	cfg    Config
 	images *ecr.Client
 	roles  *sts.Client
-	// host is the account's registry. path is the beginning of the names of repositories
-	// there.
+	// host is the account's registry, path the beginning of the names of repositories there.
 	host, path string
 }
 
@@ -87,8 +86,7 @@ func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, 
 	return registry.Grant{Repository: aws.ToString(made.RepositoryUri), Username: username, Token: token, Expires: expires}, nil
 }
 
-// make creates the repository unless it exists. Its tags can be moved, because clients push
-// the same tag again.
+// make creates the repository unless it exists. Clients push the same tag again: tags can move.
 func (r *Registry) make(ctx context.Context, ref registry.Ref) (types.Repository, error) {
 	created, err := r.images.CreateRepository(ctx, &ecr.CreateRepositoryInput{
 		RepositoryName: r.nameOf(ref), ImageTagMutability: types.ImageTagMutabilityMutable, ImageScanningConfiguration: &types.ImageScanningConfiguration{ScanOnPush: true},

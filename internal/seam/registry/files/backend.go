@@ -22,8 +22,7 @@ import (
 // octets is the media type of content that is not a manifest.
 const octets = "application/octet-stream"
 
-// backend returns the functions that the protocol's requests call. A nil function is not
-// supported.
+// backend returns the functions for the protocol's requests. A nil function is not supported.
 func (r *Registry) backend() ociregistry.Interface {
 	return &ociregistry.Funcs{
 		GetBlob_: func(ctx context.Context, repo string, of ociregistry.Digest) (ociregistry.BlobReader, error) {
@@ -68,8 +67,7 @@ func missing(err, unknown error) error {
 	return err
 }
 
-// encoded returns the name of the file of a digest. Digests that are not SHA-256 are not kept
-// here.
+// encoded returns the name of the file of a digest, which must be SHA-256 here.
 func encoded(of ociregistry.Digest) (string, error) {
 	parsed, err := digest.Parse(string(of))
 	if err != nil || parsed.Algorithm() != digest.SHA256 {
@@ -274,8 +272,7 @@ func (r *Registry) write(name string, content []byte) error {
 	return r.settle(unfinished, name)
 }
 
-// settle gives a file that is on the disk its name, and makes sure that the name is on the
-// disk, too.
+// settle gives a file that is on the disk its name, and puts the name on the disk, too.
 func (r *Registry) settle(unfinished, name string) error {
 	if err := r.root.Rename(unfinished, name); err != nil {
 		return err

@@ -53,8 +53,7 @@ func refusalOf(ctx context.Context) *refusal {
 	return new(refusal)
 }
 
-// bounded returns the request in the form in which it is served: its body is not too large,
-// and it mounts nothing.
+// bounded returns the request as it is served: its body is not too large, and it mounts nothing.
 func (r *Registry) bounded(w http.ResponseWriter, req *http.Request) (*http.Request, error) {
 	switch {
 	case req.Method == http.MethodPost:

@@ -19,8 +19,7 @@ const (
 	dockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
 )
 
-// content holds the digests that a manifest names: the parts of an image, or the images for
-// several platforms.
+// content holds the digests that a manifest names: parts of an image, or images for platforms.
 type content struct {
 	Config    *ocispec.Descriptor  `json:"config"`
 	Layers    []ocispec.Descriptor `json:"layers"`
@@ -78,8 +77,7 @@ func (r *Registry) pushManifest(_ context.Context, repo, tag string, text []byte
 	return described, err
 }
 
-// complete checks that everything that a manifest names is here, and notes that a client
-// relies on it.
+// complete checks that all that a manifest names is here, and notes that a client relies on it.
 func (r *Registry) complete(dir string, text []byte, mediaType string) error {
 	switch mediaType {
 	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, dockerManifest, dockerIndex:

@@ -53,8 +53,7 @@ type Registry struct {
 	cfg   Config
 	root  *os.Root
 	serve http.Handler
-	// use is held for reading by code that relies on existing files, and for writing by code
-	// that removes files.
+	// use is held for reading to rely on existing files, for writing to remove files.
 	use sync.RWMutex
 }
 

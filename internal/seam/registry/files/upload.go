@@ -61,8 +61,7 @@ func (r *Registry) roomOf(repo string) error {
 	return err
 }
 
-// resume continues an upload. A client that sends nothing more does not say where the next
-// bytes begin.
+// resume continues an upload. from is -1 if the client sends nothing more.
 func (r *Registry) resume(ctx context.Context, repo, name string, from int64, _ int) (ociregistry.BlobWriter, error) {
 	if !uploadName.MatchString(name) {
 		return nil, ociregistry.ErrBlobUploadUnknown
@@ -106,8 +105,7 @@ func (u *upload) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// take checks that new bytes continue the received part, and subtracts them from the room of
-// the repository.
+// take checks that new bytes continue the received part, and takes them from the room.
 func (u *upload) take(n int64) (err error) {
 	if u.from >= 0 && u.from != u.size {
 		return fmt.Errorf("%w: %d bytes have arrived, this begins at %d", ociregistry.ErrRangeInvalid, u.size, u.from)

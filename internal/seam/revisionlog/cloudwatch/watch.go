@@ -50,8 +50,7 @@ func (r *Logs) tell(log revisionlog.Log, what func(*watcher)) {
 	}
 }
 
-// wake wakes the reader. The next wake-up comes after twice the time, unless the reader finds
-// lines.
+// wake wakes the reader, and again after twice the time, unless the reader finds lines.
 func (w *watcher) wake() {
 	select {
 	case w.c <- struct{}{}:
@@ -69,8 +68,7 @@ func (w *watcher) found() {
 	w.next(shortest)
 }
 
-// refused makes the next wake-up come late, at different times for readers that were refused
-// together.
+// refused makes the next wake-up come late, for each refused reader at another time.
 func (w *watcher) refused() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

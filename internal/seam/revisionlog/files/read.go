@@ -19,8 +19,7 @@ import (
 const (
 	// scanLimit is how many lines one Read looks at.
 	scanLimit = 5000
-	// blockSize is how many bytes are read at once. A line can be longer only because JSON
-	// escapes its bytes.
+	// blockSize is how many bytes are read at once. Only escaped lines can be longer.
 	blockSize = 64 << 10
 )
 
@@ -196,8 +195,7 @@ func (p *page) backward(ctx context.Context, found []segment) error {
 	return nil
 }
 
-// backwardIn looks at the lines of one file from its end, block by block, and returns the line
-// that it read last.
+// backwardIn looks at the lines of one file from its end, and returns the line read last.
 func (p *page) backwardIn(ctx context.Context, s segment, behind int64) (first []byte, err error) {
 	file, err := s.open()
 	if file == nil || err != nil {

@@ -94,8 +94,7 @@ func (a *appender) openSegment() error {
 	return nil
 }
 
-// mendTornLine ends a line that a crash cut short, so that the next line does not run into it.
-// Readers skip such a line.
+// mendTornLine ends a line that a crash cut short. Readers skip such a line.
 func (a *appender) mendTornLine() error {
 	if a.size == 0 {
 		return nil

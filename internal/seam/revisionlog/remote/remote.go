@@ -16,8 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// reconnectPause is how long a watcher waits before it calls a host again after the connection
-// has ended.
+// reconnectPause is how long a watcher waits after its connection to the host has ended.
 const reconnectPause = time.Second
 
 // Logs implements revisionlog.Reader and revisionlog.Appender.
@@ -57,8 +56,7 @@ func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) 
 // Lag is zero, like the lag of log files.
 func (r *Logs) Lag() time.Duration { return 0 }
 
-// watcher learns of new lines from one answer of the host, which lasts as long as the watcher
-// does.
+// watcher learns of new lines from one answer of the host, which lasts as long as it does.
 type watcher struct {
 	c     chan struct{}
 	stop  context.CancelFunc
