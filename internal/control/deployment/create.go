@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -144,10 +145,7 @@ func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 func (s *Store) check(ctx context.Context, d Deployment, secrets []Secret, image *string) error {
 	p, err := decodePod(d.SourceConfig.ResourceSpec)
 	if err == nil {
-		err = p.check()
-	}
-	if err == nil {
-		err = validate(d.Ref, d.Spec, secrets)
+		err = cmp.Or(p.check(), validate(d.Ref, d.Spec, secrets))
 	}
 	if err == nil {
 		err = s.checkImages(ctx, d, image, p)

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -28,10 +29,7 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect record.Ve
 		if err != nil {
 			return d, none, err
 		}
-		if err := d.expected(expect); err != nil {
-			return d, none, err
-		}
-		if err := d.mustLive(); err != nil {
+		if err := cmp.Or(d.expected(expect), d.mustLive()); err != nil {
 			return d, none, err
 		}
 		if from.Status != revision.Deployed {

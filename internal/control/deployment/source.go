@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
 // member is a member of a deployment that not every source has.
@@ -62,16 +61,6 @@ func anyOf(sources []revision.Source) string {
 		return words[0]
 	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
-func (r *rules) internalSource(ref Ref, spec Spec) {
-	path := spec.RevisionConfig.TarballPath
-	if path == nil {
-		return
-	}
-	if _, ok := upload.ParseOf(ref.Workspace, ref.Deployment, *path); !ok {
-		r.Breaks("source_revision_config.source_tarball_path must be the object_path of an upload-url of this deployment.")
-	}
 }
 
 // hasSource reports whether there is a source from which a revision can be made.

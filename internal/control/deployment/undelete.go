@@ -43,10 +43,7 @@ func (s *Store) Undelete(ctx context.Context, ref Ref, expect record.Versions) (
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		d, err := s.Get(ctx, ref)
 		if err == nil {
-			err = d.expected(expect)
-		}
-		if err == nil {
-			err = d.mustBeRecoverable(s.now())
+			err = cmp.Or(d.expected(expect), d.mustBeRecoverable(s.now()))
 		}
 		if err != nil {
 			return d, record.Outbox{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
@@ -30,7 +31,10 @@ func validate(ref Ref, spec Spec, secrets []Secret) error {
 	case revision.ExternalDocker:
 		r.externalDocker(spec)
 	case revision.InternalSource:
-		r.internalSource(ref, spec)
+		path := spec.RevisionConfig.TarballPath
+		if _, ok := upload.ParseOf(ref.Workspace, ref.Deployment, optional.Text(path)); path != nil && !ok {
+			r.Breaks("source_revision_config.source_tarball_path must be the object_path of an upload-url of this deployment.")
+		}
 	}
 	r.configPath(spec.RevisionConfig.ConfigPath)
 	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
@@ -78,11 +82,10 @@ func (s Spec) noPushes() string {
 }
 
 func (r *rules) externalDocker(spec Spec) {
-	c := spec.SourceConfig
-	if spec.RevisionConfig.ImageURI == nil || *spec.RevisionConfig.ImageURI == "" {
+	if optional.Text(spec.RevisionConfig.ImageURI) == "" {
 		r.Breaks("source_revision_config.image_uri is required when source is external_docker.")
 	}
-	if c.ListenerID == nil && c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
+	if c := spec.SourceConfig; c.ListenerID == nil && c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
 		r.Breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
 	}
 }
@@ -130,10 +133,8 @@ func (r *rules) noControls(field string, name *string) {
 const shellMeta = "'\"`\\\n\r\x00\t|;$<>"
 
 func (r *rules) command(field string, command *string) {
-	if command == nil {
-		return
-	}
-	if strings.ContainsAny(*command, shellMeta) || strings.Contains(strings.ReplaceAll(*command, "&&", ""), "&") {
+	text := optional.Text(command)
+	if strings.ContainsAny(text, shellMeta) || strings.Contains(strings.ReplaceAll(text, "&&", ""), "&") {
 		r.Breaks("%s may not hold quotes, backslashes, line breaks, tabs or any of ` | ; $ < > &, except &&.", field)
 	}
 }

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -59,10 +60,7 @@ func (s *Service) CreateCredential(ctx context.Context, request NewCredential, n
 	if !ok {
 		return Credential{}, fault.New(fault.Invalid, "host must be the name of a git host, with a port if it is not https's own, as git.example.com:8443.")
 	}
-	if err := checkUser(request.User); err != nil {
-		return Credential{}, err
-	}
-	if err := checkToken(request.Token); err != nil {
+	if err := cmp.Or(checkUser(request.User), checkToken(request.Token)); err != nil {
 		return Credential{}, err
 	}
 	now := s.now()

@@ -25,14 +25,13 @@ const maxManifest = 4 << 20
 
 // ServeHTTP serves clients that send a token as the password of Basic authentication.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if err := r.admit(req); err != nil {
-		if errors.Is(err, ociregistry.ErrUnauthorized) {
-			w.Header().Set("WWW-Authenticate", `Basic realm="Slipway images", charset="UTF-8"`)
-		}
-		r.writeError(w, req, err)
-		return
+	err := r.admit(req)
+	if errors.Is(err, ociregistry.ErrUnauthorized) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="Slipway images", charset="UTF-8"`)
 	}
-	req, err := r.bounded(w, req)
+	if err == nil {
+		req, err = r.bounded(w, req)
+	}
 	if err != nil {
 		r.writeError(w, req, err)
 		return
