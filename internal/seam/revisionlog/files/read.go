@@ -218,7 +218,7 @@ func (p *page) backwardIn(ctx context.Context, s segment, behind int64) (first [
 			if _, err := file.ReadAt(block, from); err != nil {
 				return nil, err
 			}
-			rest = append(block, rest...)
+			rest = slices.Concat(block, rest)
 			continue
 		}
 		if len(rest) == 0 {
