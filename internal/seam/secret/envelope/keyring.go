@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
@@ -24,7 +25,7 @@ var ErrUnknownKey = errors.New("it was sealed with another key")
 
 // Keyring seals, opens and fingerprints with one or more keys.
 type Keyring struct {
-	keys []*key // the oldest first
+	keys atomic.Pointer[[]*key] // the oldest first
 }
 
 var (
@@ -42,21 +43,31 @@ func NewRoot() []byte {
 // NewKeyring returns the keyring of several pieces of key material, the oldest first. The last
 // key seals, all keys open, the first key makes fingerprints.
 func NewKeyring(roots ...[]byte) (*Keyring, error) {
-	if len(roots) == 0 {
-		return nil, errors.New("a keyring needs a key")
-	}
 	r := &Keyring{}
+	if err := r.Replace(roots...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Replace gives the keyring other keys, as NewKeyring does.
+func (r *Keyring) Replace(roots ...[]byte) error {
+	if len(roots) == 0 {
+		return errors.New("a keyring needs a key")
+	}
+	var keys []*key
 	for _, root := range roots {
 		k, err := newKey(root)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if r.find(k.id[:]) != nil {
-			return nil, errors.New("two keys of a keyring have the same id")
+		if find(keys, k.id[:]) != nil {
+			return errors.New("two keys of a keyring have the same id")
 		}
-		r.keys = append(r.keys, k)
+		keys = append(keys, k)
 	}
-	return r, nil
+	r.keys.Store(&keys)
+	return nil
 }
 
 // Seal encrypts plain and binds it to bound.
@@ -75,7 +86,7 @@ func (r *Keyring) Open(_ context.Context, bound secret.Bound, sealed []byte) ([]
 	if header[0] != version {
 		return nil, fmt.Errorf("open secret: unknown version %d", header[0])
 	}
-	k := r.find(header[1:])
+	k := find(*r.keys.Load(), header[1:])
 	if k == nil {
 		return nil, fmt.Errorf("open secret: %w", ErrUnknownKey)
 	}
@@ -86,7 +97,10 @@ func (r *Keyring) Open(_ context.Context, bound secret.Bound, sealed []byte) ([]
 	return plain, nil
 }
 
-func (r *Keyring) newest() *key { return r.keys[len(r.keys)-1] }
+func (r *Keyring) newest() *key {
+	keys := *r.keys.Load()
+	return keys[len(keys)-1]
+}
 
 func (k *key) header() []byte { return append([]byte{version}, k.id[:]...) }
 
@@ -96,15 +110,16 @@ func (r *Keyring) KeyID() string { return hex.EncodeToString(r.newest().id[:]) }
 // Older returns, for each key except the newest, the beginning of the texts that it has
 // sealed.
 func (r *Keyring) Older() [][]byte {
-	headers := make([][]byte, 0, len(r.keys)-1)
-	for _, k := range r.keys[:len(r.keys)-1] {
+	keys := *r.keys.Load()
+	headers := make([][]byte, 0, len(keys)-1)
+	for _, k := range keys[:len(keys)-1] {
 		headers = append(headers, k.header())
 	}
 	return headers
 }
 
-func (r *Keyring) find(id []byte) *key {
-	for _, k := range r.keys {
+func find(keys []*key, id []byte) *key {
+	for _, k := range keys {
 		if bytes.Equal(k.id[:], id) {
 			return k
 		}
@@ -125,16 +140,18 @@ func additionalData(header []byte, bound secret.Bound) []byte {
 
 // MAC returns the HMAC-SHA-256 of data under the first key for the purpose. A keyring that
 // gets another key still gives the same fingerprints.
-func (r *Keyring) MAC(purpose string, data []byte) []byte { return r.keys[0].mac(purpose, data) }
+func (r *Keyring) MAC(purpose string, data []byte) []byte {
+	return (*r.keys.Load())[0].mac(purpose, data)
+}
 
 // MACs returns the HMAC-SHA-256 of data under each key for the purpose, the newest key first.
 func (r *Keyring) MACs(purpose string, data []byte) [][]byte {
-	macs := make([][]byte, 0, len(r.keys))
-	for _, k := range slices.Backward(r.keys) {
+	var macs [][]byte
+	for _, k := range slices.Backward(*r.keys.Load()) {
 		macs = append(macs, k.mac(purpose, data))
 	}
 	return macs
 }
 
 // Len returns how many keys there are.
-func (r *Keyring) Len() int { return len(r.keys) }
+func (r *Keyring) Len() int { return len(*r.keys.Load()) }

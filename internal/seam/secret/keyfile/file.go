@@ -20,17 +20,19 @@ const mostKeys = 1000
 // key. It refuses a file that others than its owner may read, and a file of the wrong size: a
 // new key in its place would make every sealed secret unreadable.
 func Load(path string) (*Key, error) {
-	keyring, err := open(path)
+	k := &Key{Keyring: &envelope.Keyring{}, path: path}
+	roots, err := read(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if err = create(path); err == nil {
-			keyring, err = open(path)
+			roots, err = read(path)
 		}
+	}
+	if err == nil {
+		err = k.Replace(roots...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load key file: %w", err)
 	}
-	k := &Key{path: path}
-	k.keyring.Store(keyring)
 	return k, nil
 }
 
@@ -110,14 +112,6 @@ func Hold(path string, during func() error) (err error) {
 		return err
 	}
 	return during()
-}
-
-func open(path string) (*envelope.Keyring, error) {
-	roots, err := read(path)
-	if err != nil {
-		return nil, err
-	}
-	return envelope.NewKeyring(roots...)
 }
 
 func read(path string) ([][]byte, error) {

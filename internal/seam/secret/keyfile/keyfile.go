@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/envelope"
@@ -22,8 +21,9 @@ import (
 
 // Key seals, opens and fingerprints.
 type Key struct {
-	path    string
-	keyring atomic.Pointer[envelope.Keyring]
+	*envelope.Keyring
+
+	path string
 	// reload makes goroutines wait that want to read the file while another one reads it.
 	reload sync.Mutex
 }
@@ -39,54 +39,40 @@ func (k *Key) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byt
 	if _, err := k.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	return k.keyring.Load().Seal(ctx, bound, plain)
+	return k.Keyring.Seal(ctx, bound, plain)
 }
 
 // Open decrypts a text that Seal returned for the same bound.
 func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
-	plain, err := k.keyring.Load().Open(ctx, bound, sealed)
+	plain, err := k.Keyring.Open(ctx, bound, sealed)
 	if !errors.Is(err, envelope.ErrUnknownKey) {
 		return plain, err
 	}
 	if _, failed := k.Refresh(ctx); failed != nil {
 		return nil, errors.Join(err, failed)
 	}
-	return k.keyring.Load().Open(ctx, bound, sealed)
+	return k.Keyring.Open(ctx, bound, sealed)
 }
-
-// MAC returns the 32 byte fingerprint of data under the first key.
-func (k *Key) MAC(purpose string, data []byte) []byte { return k.keyring.Load().MAC(purpose, data) }
-
-// MACs returns the fingerprints of data under each key, the newest key first.
-func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load().MACs(purpose, data) }
-
-// KeyID returns the id of the newest key.
-func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
-
-// Older returns, for each key except the newest, the beginning of the texts that it has
-// sealed.
-func (k *Key) Older() [][]byte { return k.keyring.Load().Older() }
 
 // Refresh reads the file again if it holds more keys than are known, and reports whether it
 // did. A call that finds no change costs only a look at the file's size.
 func (k *Key) Refresh(context.Context) (bool, error) {
-	known := k.keyring.Load()
+	known := k.Len()
 	info, err := os.Stat(k.path)
 	if err != nil {
 		return false, fmt.Errorf("look at key file: %w", err)
 	}
-	if info.Size() == int64(known.Len())*envelope.RootSize {
+	if info.Size() == int64(known)*envelope.RootSize {
 		return false, nil
 	}
 	k.reload.Lock()
 	defer k.reload.Unlock()
-	if k.keyring.Load() != known {
+	if k.Len() != known {
 		return true, nil
 	}
-	keyring, err := open(k.path)
+	roots, err := read(k.path)
 	if err != nil {
 		return false, err
 	}
-	k.keyring.Store(keyring)
-	return true, nil
+	return true, k.Replace(roots...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -42,8 +41,9 @@ const refreshInterval = 10 * time.Second
 
 // Key seals, opens and fingerprints.
 type Key struct {
-	cfg     Config
-	keyring atomic.Pointer[envelope.Keyring]
+	*envelope.Keyring
+
+	cfg Config
 	// reload makes goroutines wait that want to read the keys while another one reads them.
 	reload sync.Mutex
 	// asked is when Refresh last looked for other keys.
@@ -58,7 +58,7 @@ var (
 // Open reads the data keys and lets KMS unwrap them. If there are no data keys yet, it makes
 // the first.
 func Open(ctx context.Context, cfg Config) (*Key, error) {
-	k := &Key{cfg: cfg}
+	k := &Key{Keyring: &envelope.Keyring{}, cfg: cfg}
 	if k.cfg.Now == nil {
 		k.cfg.Now = clock.System
 	}
@@ -68,42 +68,28 @@ func Open(ctx context.Context, cfg Config) (*Key, error) {
 	return k, nil
 }
 
-// Seal encrypts plain and binds it to bound.
-func (k *Key) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byte, error) {
-	return k.keyring.Load().Seal(ctx, bound, plain)
-}
-
 // Open decrypts a text that Seal returned for the same bound.
 func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
-	known := k.keyring.Load()
-	plain, err := known.Open(ctx, bound, sealed)
+	known := k.Len()
+	plain, err := k.Keyring.Open(ctx, bound, sealed)
 	if !errors.Is(err, envelope.ErrUnknownKey) {
 		return plain, err
 	}
 	if reloadErr := k.loadAfter(ctx, known); reloadErr != nil {
 		return nil, errors.Join(err, fmt.Errorf("read the data keys again: %w", reloadErr))
 	}
-	return k.keyring.Load().Open(ctx, bound, sealed)
+	return k.Keyring.Open(ctx, bound, sealed)
 }
-
-// MAC returns the 32 byte fingerprint of data under the first data key.
-func (k *Key) MAC(purpose string, data []byte) []byte { return k.keyring.Load().MAC(purpose, data) }
-
-// MACs returns the fingerprints of data under each data key, the newest key first.
-func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load().MACs(purpose, data) }
-
-// KeyID returns the id of the newest data key.
-func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
 
 // Refresh looks for data keys that were added after this process started, and reports whether
 // there are any. A caller that cannot find a record by its fingerprint calls it: the record
 // may have been stored under such a key. Because strangers can cause that, Refresh looks at
 // most every ten seconds, and asks KMS only when there is another key.
 func (k *Key) Refresh(ctx context.Context) (bool, error) {
-	known := k.keyring.Load()
+	known := k.Len()
 	k.reload.Lock()
 	defer k.reload.Unlock()
-	if k.keyring.Load() != known {
+	if k.Len() != known {
 		return true, nil
 	}
 	now := k.cfg.Now()
@@ -115,17 +101,17 @@ func (k *Key) Refresh(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	k.asked = now
-	if len(items) <= known.Len() {
+	if len(items) <= known {
 		return false, nil
 	}
 	return true, k.load(ctx)
 }
 
 // loadAfter reads the keys again, unless another goroutine did that since the caller looked.
-func (k *Key) loadAfter(ctx context.Context, known *envelope.Keyring) error {
+func (k *Key) loadAfter(ctx context.Context, known int) error {
 	k.reload.Lock()
 	defer k.reload.Unlock()
-	if k.keyring.Load() != known {
+	if k.Len() != known {
 		return nil
 	}
 	return k.load(ctx)
@@ -136,10 +122,5 @@ func (k *Key) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keyring, err := envelope.NewKeyring(roots...)
-	if err != nil {
-		return err
-	}
-	k.keyring.Store(keyring)
-	return nil
+	return k.Replace(roots...)
 }
