@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,8 +27,11 @@ type Count struct {
 // caller refuses more than Most items. The write's condition fails when another writer was the
 // first to count, or has taken the last places.
 func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more int64) (there int64, write table.Write, err error) {
-	item, err := t.Get(ctx, c.Key)
-	if err == nil {
+	item, err := Get(ctx, t, "count", c.Key, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	if item != nil {
 		condition := table.Present()
 		if c.Most > 0 && more > 0 {
 			condition = table.Below(attrCount, c.Most-more+1)
@@ -37,9 +39,6 @@ func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more in
 		change := Change(c.Key, now, nil, condition)
 		change.Add[attrCount] = more
 		return item.Int(attrCount), change, nil
-	}
-	if !errors.Is(err, table.ErrNotFound) {
-		return 0, nil, fmt.Errorf("get count: %w", err)
 	}
 	if c.Items.PK != "" {
 		for _, err := range table.Items(ctx, t, c.Items) {

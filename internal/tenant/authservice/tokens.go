@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -258,15 +257,11 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 // leaveDefault adds the write that removes a token as the default, if the token is the default.
 // The write has a condition, because another token may be the default by the time of the write.
 func (s *Service) leaveDefault(ctx context.Context, o *record.Outbox, t Token) error {
-	note := keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent)
-	item, err := record.Get(ctx, s.Table, "default token", note, nil)
-	if err != nil || item == nil {
-		return err
+	note, err := s.defaultOf(ctx, t)
+	if note != nil && note.Text(attrToken) == t.Token {
+		o.Add(table.Delete{Key: note.Key, If: table.Equals(attrToken, t.Token)})
 	}
-	if item.Text(attrToken) == t.Token {
-		o.Add(table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})
-	}
-	return nil
+	return err
 }
 
 // Token returns one of the owner's tokens, without its value; an unknown token, or a token of
@@ -276,15 +271,15 @@ func (s *Service) Token(ctx context.Context, ref TokenRef) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	note, err := s.Table.Get(ctx, keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent))
-	if errors.Is(err, table.ErrNotFound) {
-		return t, nil
-	}
-	if err != nil {
-		return Token{}, fmt.Errorf("get default token: %w", err)
-	}
-	t.IsDefault = note.Text(attrToken) == t.Token
-	return t, nil
+	note, err := s.defaultOf(ctx, t)
+	t.IsDefault = note != nil && note.Text(attrToken) == t.Token
+	return t, err
+}
+
+// defaultOf returns the note that says which token is the default beside a token, nil if there is
+// no default.
+func (s *Service) defaultOf(ctx context.Context, t Token) (*table.Item, error) {
+	return record.Get(ctx, s.Table, "default token", keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent), nil)
 }
 
 // ImportedToken is a token that was obtained elsewhere.

@@ -149,23 +149,23 @@ type Freed map[Part]map[Name]int64
 
 // Add notes a place; part 0 was never counted.
 func (f Freed) Add(part Part, name Name) {
-	if part == 0 {
-		return
+	if part != 0 {
+		f.add(part, name, 1)
 	}
-	if f[part] == nil {
-		f[part] = map[Name]int64{}
-	}
-	f[part][name]++
 }
 
 // AddStored notes bytes that Count has counted, which all parts hold.
 func (f Freed) AddStored(bytes int64) {
 	for part := Part(1); bytes != 0 && part <= keys.UseParts; part++ {
-		if f[part] == nil {
-			f[part] = map[Name]int64{}
-		}
-		f[part][Stored] += bytes
+		f.add(part, Stored, bytes)
 	}
+}
+
+func (f Freed) add(part Part, name Name, n int64) {
+	if f[part] == nil {
+		f[part] = map[Name]int64{}
+	}
+	f[part][name] += n
 }
 
 // Writes returns the writes that give the places back.
@@ -187,21 +187,15 @@ func (p *Pool) Used(ctx context.Context, workspace string) (map[Name]int64, erro
 	if err != nil {
 		return nil, err
 	}
-	lasting := stored(parts)
 	fading, err := p.fading(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}
-	used := map[Name]int64{Stored: lasting + fading}
-	for name, attribute := range attributes {
-		if name == Stored {
-			continue
-		}
-		used[name] = 0
-		for _, item := range parts {
-			if item != nil {
-				used[name] += item.Int(attribute)
-			}
+	used := map[Name]int64{Stored: stored(parts) + fading, Threads: 0, Runs: 0}
+	for _, item := range parts {
+		if item != nil {
+			used[Threads] += item.Int(attributes[Threads])
+			used[Runs] += item.Int(attributes[Runs])
 		}
 	}
 	return used, nil

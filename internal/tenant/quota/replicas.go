@@ -2,7 +2,6 @@ package quota
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -61,12 +60,12 @@ func (l Limits) Place(ctx context.Context, t table.Table, now time.Time, o *reco
 
 // placed returns how many deployments a workspace has, and how many replicas are counted for them.
 func placed(ctx context.Context, t table.Table, workspace string) (deployments, replicas int64, err error) {
-	item, err := t.Get(ctx, keys.DeploymentCount(workspace))
-	if err == nil {
-		return record.Counted(item), item.Int(attrReplicas), nil
+	item, err := record.Get(ctx, t, "count", keys.DeploymentCount(workspace), nil)
+	if err != nil {
+		return 0, 0, err
 	}
-	if !errors.Is(err, table.ErrNotFound) {
-		return 0, 0, fmt.Errorf("get count: %w", err)
+	if item != nil {
+		return record.Counted(item), item.Int(attrReplicas), nil
 	}
 	c, _ := count(Deployments, workspace)
 	deployments, err = c.Read(ctx, t)

@@ -2,10 +2,9 @@ package quota
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -40,13 +39,7 @@ func Sum(size *int) func(*table.Item) bool {
 // not add up over time.
 func (p *Pool) Draw(size int) int64 {
 	grain := max(p.limits.Of(Stored)/grains, 1)
-	var chance [8]byte
-	rand.Read(chance[:]) // never returns an error
-	counted := int64(size) / grain
-	if int64(binary.NativeEndian.Uint64(chance[:])>>1)%grain < int64(size)%grain {
-		counted++
-	}
-	return counted * grain
+	return (int64(size) + rand.Int64N(grain)) / grain * grain
 }
 
 // Count counts bytes that a workspace has stored, or, if bytes is negative, bytes that it has

@@ -157,18 +157,20 @@ func (a *asking) answered(ctx context.Context, letIn bool, known time.Duration) 
 	default:
 		write = table.Delete{Key: *a.known}
 	}
+	a.write(ctx, "the note about a caller could not be written", write)
+}
+
+// write applies writes, also if the caller has gone. If that fails, the log says so.
+func (a *asking) write(ctx context.Context, failure string, writes ...table.Write) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), givingBack)
 	defer cancel()
-	if err := a.Table.InOrder(ctx, write); err != nil {
-		a.Log.WarnContext(ctx, "the note about a caller could not be written", "error", err)
+	if err := a.Table.InOrder(ctx, writes...); err != nil {
+		a.Log.WarnContext(ctx, failure, "error", err)
 	}
 }
 
 // giveBack gives the places of the question back, and counts its refusal.
 func (a *asking) giveBack(ctx context.Context, refused bool) {
-	if len(a.taken) == 0 {
-		return
-	}
 	add := map[string]int64{attrAsking: -1}
 	if refused {
 		add[attrRefused] = 1
@@ -177,9 +179,7 @@ func (a *asking) giveBack(ctx context.Context, refused bool) {
 	for _, key := range a.taken {
 		writes = append(writes, table.Update{Key: key, Add: add})
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), givingBack)
-	defer cancel()
-	if err := a.Table.InOrder(ctx, writes...); err != nil {
-		a.Log.WarnContext(ctx, "the place of a stranger could not be given back", "error", err)
+	if len(writes) > 0 {
+		a.write(ctx, "the place of a stranger could not be given back", writes...)
 	}
 }

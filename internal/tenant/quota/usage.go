@@ -48,19 +48,18 @@ func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
 			return nil, err
 		}
 	}
+	if u.Files != nil {
+		used[FileBytes] = u.Files.Measure(workspace)
+	}
 	uses := make([]Use, len(All))
 	for i, q := range All {
-		uses[i] = Use{Name: q.Name, Limit: u.Limits.Of(q.Name)}
-		if n, ok := used[q.Name]; ok {
-			uses[i].Used = &n
-		} else if q.Name == FileBytes && u.Files != nil {
-			n := u.Files.Measure(workspace)
-			uses[i].Used = &n
-		} else if c, ok := count(q.Name, workspace); ok {
-			n, err := c.Read(ctx, u.Table)
-			if err != nil {
+		if c, ok := count(q.Name, workspace); ok && q.Name != Deployments {
+			if used[q.Name], err = c.Read(ctx, u.Table); err != nil {
 				return nil, err
 			}
+		}
+		uses[i] = Use{Name: q.Name, Limit: u.Limits.Of(q.Name)}
+		if n, ok := used[q.Name]; ok {
 			uses[i].Used = &n
 		}
 	}

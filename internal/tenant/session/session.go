@@ -19,7 +19,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -267,12 +266,9 @@ func (s *Store) item(at table.Key, kind string, attrs table.Attrs, life time.Dur
 // read reads a code or a session; it returns nil if there is no such item or if the item has
 // expired.
 func (s *Store) read(ctx context.Context, at table.Key, kind string) (*table.Item, error) {
-	item, err := s.table.Get(ctx, at)
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", kind, err)
+	item, err := record.Get(ctx, s.table, kind, at, nil)
+	if item == nil {
+		return nil, err
 	}
 	r := record.Read(item, kind)
 	expires := r.Time(attrExpires)
