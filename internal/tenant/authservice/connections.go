@@ -52,12 +52,8 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string, notes
 		},
 		If: table.Absent(),
 	}, record.Always(fault.New(fault.Conflict, "The agent is connected to the token already.")))
-	o.Add(c.event(TokenConnected, now), t.audit(ctx, audit.ConnectAuthToken, now))
+	o.Add(t.event(TokenConnected, agent, "", now), t.audit(ctx, audit.ConnectAuthToken, now))
 	return record.CommitNew(ctx, s.Table, o, c, notes...)
-}
-
-func (c Connection) event(what EventType, now time.Time) table.Write {
-	return Event{Owner: c.Owner, Type: what, TokenID: c.TokenRef.Token, ProviderID: c.ProviderID, Agent: c.Agent, At: now}.put()
 }
 
 // ListConnections returns the connections of an agent, the oldest token first.
@@ -116,7 +112,7 @@ func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID
 	now := s.Now()
 	var o record.Outbox
 	o.AddOr(table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenRef.Token), If: table.Equals(attrID, c.ID)}, record.Always(notFound))
-	o.Add(c.event(TokenDisconnected, now), c.audit(ctx, audit.DisconnectAuthToken, now))
+	o.Add(c.event(TokenDisconnected, agent, "", now), c.audit(ctx, audit.DisconnectAuthToken, now))
 	return record.Commit(ctx, s.Table, o)
 }
 

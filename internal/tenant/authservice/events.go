@@ -50,22 +50,18 @@ const (
 	attrDetail = "detail"
 )
 
-func (e Event) put() table.Write {
+// event returns an event of the token and an agent.
+func (t Token) event(what EventType, agent, detail string, now time.Time) table.Write {
 	return table.Put{
 		Item: table.Item{
-			Key: keys.AuthEvent(e.Workspace, e.User, id.New(e.At)),
-			Attrs: record.Attrs(kindEvent, e.At, table.Attrs{
-				attrType: string(e.Type), attrToken: e.TokenID, attrProviderID: e.ProviderID, attrAgent: e.Agent, attrDetail: e.Detail,
+			Key: keys.AuthEvent(t.Workspace, t.User, id.New(now)),
+			Attrs: record.Attrs(kindEvent, now, table.Attrs{
+				attrType: string(what), attrToken: t.Token, attrProviderID: t.ProviderID, attrAgent: agent, attrDetail: detail,
 			}),
-			Expires: e.At.Add(eventTime),
+			Expires: now.Add(eventTime),
 		},
 		If: table.Absent(),
 	}
-}
-
-// event returns an event of the token.
-func (t Token) event(what EventType, detail string, now time.Time) table.Write {
-	return Event{Owner: t.Owner, Type: what, TokenID: t.Token, ProviderID: t.ProviderID, Agent: t.Agent, Detail: detail, At: now}.put()
 }
 
 // audit returns the entry of the workspace's log for an action of a caller on the token.

@@ -78,7 +78,7 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 		o.AddOr(write, settled)
 		o.Add(counted)
 	}
-	o.AddOr(k.put(now, p.ProviderID), settled)
+	o.AddOr(Token{TokenRef: k.TokenRef, ProviderID: p.ProviderID}.event(k.event, k.agent, "", now), settled)
 	if k.isDefault {
 		o.AddOr(k.becomesDefault(p.ID, k.agent, now), settled)
 	}
@@ -132,10 +132,6 @@ func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (tab
 		},
 		If: table.Absent(),
 	}, nil
-}
-
-func (k kept) put(now time.Time, providerID string) table.Write {
-	return Event{Owner: k.Owner, Type: k.event, TokenID: k.Token, ProviderID: providerID, Agent: k.agent, At: now}.put()
 }
 
 // becomesDefault returns the write that makes the token the default.

@@ -203,7 +203,7 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 		stored = token.Text(attrGrantedBy) == t.lease
 		return nil
 	})
-	o.AddOr(t.event(TokenRefreshed, "", now), record.Always(errors.New("store refreshed token: its event has an id that exists")))
+	o.AddOr(t.event(TokenRefreshed, t.Agent, "", now), record.Always(errors.New("store refreshed token: its event has an id that exists")))
 	if err := record.Commit(ctx, s.Table, o); errors.Is(err, record.ErrLost) {
 		return stored, nil
 	} else if err != nil {
@@ -214,7 +214,7 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 
 // expire notes that the token can no longer be used.
 func (s *Service) expire(ctx context.Context, t Token, detail string) error {
-	return s.end(ctx, t, Expired, time.Time{}, t.event(TokenRefused, detail, s.Now()))
+	return s.end(ctx, t, Expired, time.Time{}, t.event(TokenRefused, t.Agent, detail, s.Now()))
 }
 
 // end gives the lease back, with the status of the token from now on. The provider is not asked

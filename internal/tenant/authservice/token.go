@@ -159,12 +159,7 @@ func decodeToken(workspace string, item *table.Item) (Token, error) {
 
 // covers reports whether the token has all the requested scopes.
 func (t Token) covers(scopes []string) bool {
-	for _, scope := range scopes {
-		if !slices.Contains(t.Scopes, scope) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(t.Scopes, scope) })
 }
 
 // refreshMargin is how long before its end a token is refreshed, so that the caller that gets

@@ -27,26 +27,15 @@ type TokenFilter struct {
 	ProviderID, Agent string
 }
 
-func (f TokenFilter) matches(t Token) bool {
-	return (f.ProviderID == "" || f.ProviderID == t.ProviderID) && (f.Agent == "" || f.Agent == t.Agent)
-}
-
 // ListTokens returns an owner's tokens, oldest first, without their values.
 func (s *Service) ListTokens(ctx context.Context, owner Owner, filter TokenFilter) ([]Token, error) {
 	if err := checkIdentity(owner.User, ""); err != nil {
 		return nil, err
 	}
 	all, err := s.tokens(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	found := []Token{}
-	for _, t := range all {
-		if filter.matches(t) {
-			found = append(found, t)
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(all, func(t Token) bool {
+		return filter.ProviderID != "" && filter.ProviderID != t.ProviderID || filter.Agent != "" && filter.Agent != t.Agent
+	}), err
 }
 
 // TokenExists reports whether an owner has a token that can be used.
@@ -165,7 +154,7 @@ func (s *Service) erase(ctx context.Context, t Token, expected table.Cond) error
 			}
 			return errRefreshed
 		})
-		o.Add(t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now))
+		o.Add(t.event(TokenDeleted, t.Agent, "", now), t.audit(ctx, audit.DeleteAuthToken, now))
 		if t.counted {
 			counted, err := s.Quotas.Take(ctx, s.Table, now, quota.AuthTokens, t.Workspace, -1)
 			if err != nil {
@@ -238,7 +227,7 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 	err = record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
 		now := s.Now()
 		o.AddOr(record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), record.Always(tokenNotFound(ref.Token)))
-		o.Add(t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now))
+		o.Add(t.event(TokenChanged, t.Agent, "", now), t.audit(ctx, audit.UpdateAuthToken, now))
 		switch {
 		case patch.Default == nil:
 		case *patch.Default:
