@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -69,3 +70,11 @@ func Encode(v any) []byte {
 	}
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n"))
 }
+
+// Versions are the versions of an item that allow a change; nil allows any version. A
+// condition of the write must check that the version is still the same when the change is
+// written.
+type Versions []int64
+
+// Allow reports whether an item of the version may be changed.
+func (v Versions) Allow(version int64) bool { return v == nil || slices.Contains(v, version) }
