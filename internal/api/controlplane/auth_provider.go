@@ -83,7 +83,7 @@ func (s server) DeleteAuthProvider(ctx context.Context, request DeleteAuthProvid
 // showProvider converts a provider to the shape of the interface.
 func showProvider(p authservice.Provider) AuthProvider {
 	return AuthProvider{
-		ID: p.ID, OrganizationID: p.OrganizationID(), ProviderID: p.ProviderID, Name: p.Name, ClientID: p.ClientID, AuthURL: p.AuthURL, TokenURL: p.TokenURL,
+		ID: p.ID, OrganizationID: p.Workspace, ProviderID: p.ProviderID, Name: p.Name, ClientID: p.ClientID, AuthURL: p.AuthURL, TokenURL: p.TokenURL,
 		RevocationURL: optional.Of(p.RevocationURL), UsesPkce: p.UsesPKCE, CodeChallengeMethod: optional.Of(p.CodeChallengeMethod),
 		ProviderType: optional.Of(string(p.Type)), TokenEndpointAuthMethod: string(p.ClientAuth),
 		McpServerURL: optional.Of(p.MCPServerURL), IsDynamicClient: p.Dynamic, CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),

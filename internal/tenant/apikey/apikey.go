@@ -18,6 +18,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -110,12 +111,17 @@ type Store struct {
 	table  table.Table
 	hasher secret.Hasher
 	now    clock.Clock
-	uses   uses
+
+	// slots holds a token for each note that is under way.
+	slots chan struct{}
+	mu    sync.Mutex
+	// noted is when this process last noted the use of keys.
+	noted map[string]time.Time
 }
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
-	return &Store{table: t, hasher: hasher, now: now, uses: newUses()}
+	return &Store{table: t, hasher: hasher, now: now, slots: make(chan struct{}, noters), noted: map[string]time.Time{}}
 }
 
 // Create makes a key with the admin role, which does not expire, for a workspace and returns

@@ -2,7 +2,6 @@ package apikey
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -20,45 +19,34 @@ const (
 	knownUses = 10_000
 )
 
-// uses is when this process last noted the use of keys.
-type uses struct {
-	// slots holds a token for each note that is under way.
-	slots chan struct{}
-	mu    *sync.Mutex
-	noted map[string]time.Time
-}
-
-func newUses() uses {
-	return uses{slots: make(chan struct{}, noters), mu: &sync.Mutex{}, noted: map[string]time.Time{}}
-}
-
 // begin takes a slot if the key's use must be noted.
-func (u *uses) begin(key string, now time.Time) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if last, ok := u.noted[key]; ok && now.Sub(last) < useInterval {
+func (s *Store) begin(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if last, ok := s.noted[key]; ok && now.Sub(last) < useInterval {
 		return false
 	}
 	select {
-	case u.slots <- struct{}{}:
+	case s.slots <- struct{}{}:
 	default:
 		return false
 	}
-	if len(u.noted) >= knownUses {
-		clear(u.noted) // rare, and only costs to read records again
+	if len(s.noted) >= knownUses {
+		clear(s.noted) // rare, and only costs to read records again
 	}
-	u.noted[key] = now
+	s.noted[key] = now
 	return true
 }
 
 // used notes that a key was used, while the request continues. A lost note does no harm: there
 // will be another note.
 func (s *Store) used(ctx context.Context, u use) {
-	if u.Key == "" || !s.uses.begin(u.Key, s.now()) {
+	if u.Key == "" || !s.begin(u.Key) {
 		return
 	}
 	go guard.Func(nil, "note the use of a key", func() {
-		defer func() { <-s.uses.slots }()
+		defer func() { <-s.slots }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 		defer cancel()
 		_ = s.note(ctx, u)
@@ -70,12 +58,12 @@ func (s *Store) Wait(ctx context.Context) {
 	taken := 0
 	for taken < noters && ctx.Err() == nil {
 		select {
-		case s.uses.slots <- struct{}{}:
+		case s.slots <- struct{}{}:
 			taken++
 		case <-ctx.Done():
 		}
 	}
 	for range taken {
-		<-s.uses.slots
+		<-s.slots
 	}
 }

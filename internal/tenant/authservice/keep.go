@@ -30,8 +30,7 @@ type kept struct {
 	isDefault bool
 	metadata  json.RawMessage
 	event     EventType
-	// done returns a write that belongs into the same transaction; nil if there is no such
-	// write.
+	// done returns a write that belongs into the same transaction.
 	done func(token string) table.Write
 	// notes are the notes for a new token.
 	notes []record.Note[TokenRef]
@@ -82,11 +81,7 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 	if k.isDefault {
 		o.AddOr(k.becomesDefault(p.ID, k.agent, now), settled)
 	}
-	if k.done != nil {
-		if done := k.done(k.Token); done != nil {
-			o.AddOr(done, settled)
-		}
-	}
+	o.AddOr(k.done(k.Token), settled)
 	return o, record.AddNotes(ctx, &o, k.TokenRef, k.notes...)
 }
 

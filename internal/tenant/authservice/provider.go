@@ -90,9 +90,6 @@ type Provider struct {
 // of the same name, and not at URLs that the provider had before.
 func (p Provider) holds(t Token) bool { return p.ID == t.provider && p.endpoints == t.endpoints }
 
-// OrganizationID is the workspace: there are no organisations above it.
-func (p Provider) OrganizationID() string { return p.Workspace }
-
 // Version counts the changes of a provider.
 func (p Provider) Version() int64 { return p.version }
 

@@ -23,7 +23,7 @@ func TestAProviderIsReadBack(t *testing.T) {
 	if diff := cmp.Diff(made, read, cmpopts.IgnoreUnexported(authservice.Provider{})); err != nil || diff != "" {
 		t.Errorf("%v (-made +read):\n%s", err, diff)
 	}
-	if !id.Valid(made.ID) || !made.HasSecret || made.OrganizationID() != workspace || made.ClientAuth != authservice.AuthPost || made.CodeChallengeMethod != "S256" {
+	if !id.Valid(made.ID) || !made.HasSecret || made.Workspace != workspace || made.ClientAuth != authservice.AuthPost || made.CodeChallengeMethod != "S256" {
 		t.Errorf("got %+v", made)
 	}
 	if shown := fmt.Sprintf("%+v %s", read, must(json.Marshal(read))); strings.Contains(shown, clientSecret) {

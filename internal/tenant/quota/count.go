@@ -33,16 +33,12 @@ func (l Limits) Place(ctx context.Context, t table.Table, now time.Time, o *reco
 	if err != nil {
 		return err
 	}
-	update, counted := write.(table.Update)
-	if !counted {
-		put, first := write.(table.Put)
-		if !first {
-			return fmt.Errorf("quota %s: a count is written by %T", Replicas, write)
-		}
-		put.Item.Attrs[attrReplicas] = more.Replicas
-		o.Add(put)
+	if first, ok := write.(table.Put); ok {
+		first.Item.Attrs[attrReplicas] = more.Replicas
+		o.Add(first)
 		return nil
 	}
+	update, _ := write.(table.Update)
 	if more.Replicas != 0 {
 		update.Add[attrReplicas] = more.Replicas
 	}

@@ -43,14 +43,14 @@ const stepCondemn = "Condemn"
 // delivery up.
 func (s *Store) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	var t struct {
-		task
+		DeliveryRef
 
 		Step string `json:"step"`
 	}
 	if err := json.Unmarshal(input, &t); err != nil {
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
-	answer, err := s.attempt(ctx, DeliveryRef(t.task), t.Step == stepCondemn)
+	answer, err := s.attempt(ctx, t.DeliveryRef, t.Step == stepCondemn)
 	if err != nil {
 		return nil, fmt.Errorf("deliver %s: %w", t.Delivery, err)
 	}

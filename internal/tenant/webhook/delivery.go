@@ -34,12 +34,12 @@ var transitions = map[Status][]Status{
 	Failed:    {Pending},
 }
 
-// DeliveryRef names a delivery.
+// DeliveryRef names a delivery. It is the input of the delivery's workflow.
 type DeliveryRef struct {
-	Workspace string
+	Workspace string `json:"workspace_id"`
 	// Log is the webhook's id, or Message.Log of a Message.
-	Log      string
-	Delivery string
+	Log      string `json:"log_id"`
+	Delivery string `json:"delivery_id"`
 }
 
 func (r DeliveryRef) key() table.Key { return keys.WebhookDelivery(r.Workspace, r.Log, r.Delivery) }
@@ -198,16 +198,9 @@ func (w Webhook) mustBeEnabled() error {
 // execution is the name of the workflow that carries the delivery.
 func (d Delivery) execution() string { return fmt.Sprintf("%s-%d", d.Delivery, d.round) }
 
-// task is the input of the workflow: ids only.
-type task struct {
-	Workspace string `json:"workspace_id"`
-	Log       string `json:"log_id"`
-	Delivery  string `json:"delivery_id"`
-}
-
 // start starts the workflow of the delivery. It is idempotent.
 func (s *Store) start(ctx context.Context, d Delivery) error {
-	err := s.Workflow.Start(ctx, workflow.Webhook, d.execution(), record.Encode(task(d.DeliveryRef)))
+	err := s.Workflow.Start(ctx, workflow.Webhook, d.execution(), record.Encode(d.DeliveryRef))
 	if err != nil {
 		return fmt.Errorf("start delivery %s: %w", d.Delivery, err)
 	}
