@@ -46,11 +46,9 @@ const (
 	WebhookTest Type = "webhook.test"
 )
 
-const ofRevision = "revision."
-
 // OfStatus returns the type of the event that a revision reached a status:
 // revision.build_failed for BUILD_FAILED.
-func OfStatus(status string) Type { return Type(ofRevision + strings.ToLower(status)) }
+func OfStatus(status string) Type { return Type("revision." + strings.ToLower(status)) }
 
 // Event is one event.
 type Event struct {

@@ -76,8 +76,8 @@ type Reader interface {
 	Read(ctx context.Context, after string, limit int) ([]Placed, error)
 	// Now is the position before the events that happen from now on.
 	Now() string
-	// watch wakes a reader when there may be more events.
-	watch() watcher
+	// watch wakes a reader when there may be more events, until stop is called.
+	watch() (w watcher, stop func())
 	// ends reports that the log is over if no event follows this event. endsAt is ends for the
 	// event of a position.
 	ends(e Event) bool
@@ -85,24 +85,13 @@ type Reader interface {
 }
 
 type watcher struct {
-	table.Watcher
-
+	written <-chan struct{}
 	// every is how often to look without a wake-up; 0 is never.
 	every time.Duration
 	// told delivers wake-ups when notices returns events that are not stored; both are nil if the
 	// log has no such events.
 	told    <-chan struct{}
 	notices func() []Placed
-	// stop, if not nil, ends told.
-	stop func()
-}
-
-// Stop ends the wake-ups.
-func (w watcher) Stop() {
-	w.Watcher.Stop()
-	if w.stop != nil {
-		w.stop()
-	}
 }
 
 // Deployment reads the log of a deployment.
@@ -118,8 +107,9 @@ type deploymentLog struct {
 
 func (l deploymentLog) Now() string { return id.New(l.now()) }
 
-func (l deploymentLog) watch() watcher {
-	return watcher{Watcher: l.table.Watch(keys.Deployment(l.workspace, l.deployment))}
+func (l deploymentLog) watch() (w watcher, stop func()) {
+	woken := l.table.Watch(keys.Deployment(l.workspace, l.deployment))
+	return watcher{written: woken.C()}, woken.Stop
 }
 
 func (l deploymentLog) ends(e Event) bool { return e.Type == DeploymentDeleted }
@@ -164,8 +154,8 @@ const batch = 100
 // Follow passes the events after a position to emit, as they happen, until ctx or the log
 // ends.
 func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) error) error {
-	woken := log.watch()
-	defer woken.Stop()
+	woken, stop := log.watch()
+	defer stop()
 	var again <-chan time.Time
 	if woken.every > 0 {
 		ticker := time.NewTicker(woken.every)
@@ -193,7 +183,7 @@ func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) e
 			return nil
 		}
 		select {
-		case <-woken.C():
+		case <-woken.written:
 		case <-again:
 		case <-woken.told:
 			if notices := woken.notices(); len(notices) > 0 {

@@ -22,11 +22,12 @@ type workspaceLog struct {
 
 func (l workspaceLog) Now() string { return (&position{floor: l.now()}).String() }
 
-func (l workspaceLog) watch() watcher {
-	f := l.followers.add(l.workspace)
-	return watcher{
-		Watcher: l.written.Add(keys.Workspace(l.workspace)), every: lookAgain,
-		told: f.told, notices: func() []Placed { return l.changed(f.take()) }, stop: f.stop,
+func (l workspaceLog) watch() (w watcher, stop func()) {
+	f, woken := l.followers.add(l.workspace), l.written.Add(keys.Workspace(l.workspace))
+	w = watcher{written: woken.C(), every: lookAgain, told: f.told, notices: func() []Placed { return l.changed(f.take()) }}
+	return w, func() {
+		woken.Stop()
+		f.stop()
 	}
 }
 

@@ -18,9 +18,9 @@
 // Threads and runs are made often, and one item cannot take more than a few hundred transactions a
 // second. Their counts have several parts ([Pool]), each of which may hold an equal share of the
 // limit. A thread's id determines its part. When that part is full, another part takes the thread,
-// until all parts are full, and the thread's item notes the part. So nothing is read before a write as long as the part has
-// room, and a run costs one small write when it begins and one when it ends. Objects that older
-// versions have made get a part when they change next.
+// until all parts are full, and the thread's item notes the part. So nothing is read before a write
+// as long as the part has room, and a run costs one small write when it begins and one when it
+// ends. Objects that older versions have made get a part when they change next.
 //
 // # Stored bytes are counted by chance
 //
