@@ -157,16 +157,6 @@ func (patch ProviderPatch) moves(spec ProviderSpec) bool {
 	return differs(spec.AuthURL, patch.AuthURL) || differs(spec.TokenURL, patch.TokenURL) || differs(spec.RevocationURL, patch.RevocationURL)
 }
 
-// move starts the provider again at other URLs. The stored secret is not used there: a caller
-// that wants to send it to another URL must know it.
-func (p *Provider) move(clientSecret *string) error {
-	if p.HasSecret && clientSecret == nil {
-		return fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the stored secret is never sent to another address.")
-	}
-	p.endpoints++
-	return nil
-}
-
 // PatchProvider changes a provider. The result is checked as a whole; a broken rule is a
 // fault.Invalid and changes nothing. Tokens that were made at earlier URLs are erased after
 // the change. If that does not finish, the same request continues it. A patch with the values that
@@ -200,9 +190,10 @@ func (s *Service) patched(ctx context.Context, p Provider, patch ProviderPatch) 
 		return Provider{}, err
 	}
 	if patch.moves(p.ProviderSpec) {
-		if err := p.move(patch.ClientSecret); err != nil {
-			return Provider{}, err
+		if p.HasSecret && patch.ClientSecret == nil { // a caller that wants to send it to another URL must know it
+			return Provider{}, fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the stored secret is never sent to another address.")
 		}
+		p.endpoints++
 	}
 	patch.apply(&p.ProviderSpec)
 	if err := s.sealSecret(ctx, &p, patch.ClientSecret); err != nil {

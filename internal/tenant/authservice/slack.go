@@ -2,6 +2,7 @@ package authservice
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -19,14 +20,11 @@ const userScope = "user_scope"
 // commas: to user_scope where the provider's auth_url has that parameter, else to scope.
 func (c *conversation) slackScopes() {
 	address, err := url.Parse(c.Endpoint.AuthURL)
-	query := url.Values{}
-	if err == nil {
-		query = address.Query()
-	}
-	if !query.Has(userScope) {
+	if err != nil || !address.Query().Has(userScope) {
 		c.Scopes = []string{strings.Join(c.Scopes, ",")}
 		return
 	}
+	query := address.Query()
 	scopes := strings.FieldsFunc(query.Get(userScope), func(r rune) bool { return r == ',' || r == ' ' })
 	for _, scope := range c.Scopes {
 		scopes = with(scopes, scope)
@@ -47,10 +45,7 @@ func (t slackAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	text, err := io.ReadAll(answer.Body)
-	if closed := answer.Body.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = cmp.Or(err, answer.Body.Close()); err != nil {
 		return nil, err
 	}
 	text = liftUser(text)

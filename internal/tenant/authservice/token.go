@@ -166,28 +166,23 @@ func (t Token) covers(scopes []string) bool {
 // it can use it for a while.
 const refreshMargin = 5 * time.Minute
 
-// ends returns when a grant that is made now expires, and when to refresh it: some minutes
-// before its end, or, if its lifetime is short, in the second half of its lifetime.
-func ends(now time.Time, lifetime time.Duration) (expires, refreshAt time.Time) {
-	if lifetime <= 0 {
-		return time.Time{}, time.Time{}
-	}
-	return clock.Cut(now.Add(lifetime)), clock.Cut(now.Add(max(lifetime-refreshMargin, lifetime/2)))
-}
-
 // fresh reports whether the token can be handed out because its end is not near.
 func (t Token) fresh(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.refreshAt) }
 
 // alive reports whether the token is still valid now.
 func (t Token) alive(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
 
-// attrs are the attributes that a grant sets.
+// attrs are the attributes that a grant sets. It is refreshed some minutes before its end, or, if
+// its lifetime is short, in the second half of its lifetime.
 func (g grant) attrs(now time.Time) table.Attrs {
-	expires, refreshAt := ends(now, g.lifetime)
-	return table.Attrs{
-		attrStatus: string(Valid), attrExpires: clock.FormatOptional(expires), attrRefreshAt: clock.FormatOptional(refreshAt),
-		attrRefreshable: g.Refresh != "", attrLease: "", attrLeaseUntil: "", attrRetryAt: "",
+	attrs := table.Attrs{
+		attrStatus: string(Valid), attrExpires: "", attrRefreshAt: "", attrRefreshable: g.Refresh != "", attrLease: "", attrLeaseUntil: "", attrRetryAt: "",
 	}
+	if g.lifetime > 0 {
+		attrs[attrExpires] = clock.Format(now.Add(g.lifetime))
+		attrs[attrRefreshAt] = clock.Format(now.Add(max(g.lifetime-refreshMargin, g.lifetime/2)))
+	}
+	return attrs
 }
 
 func tokenNotFound(id string) error {
