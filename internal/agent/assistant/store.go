@@ -111,7 +111,7 @@ const Most = 1000
 const MostVersions = 1000
 
 func count(workspace, deployment string) record.Count {
-	return record.Count{Key: keys.AssistantCount(workspace, deployment), Items: keys.Assistants(workspace, deployment)}
+	return record.Count{Key: keys.AssistantCount(workspace, deployment)}
 }
 
 // insert stores a new assistant, or returns the assistant that exists under its id.

@@ -17,7 +17,7 @@ import (
 const attrCounted = "counted"
 
 func count(workspace, deployment string) record.Count {
-	return record.Count{Key: keys.CronCount(workspace, deployment), Items: keys.Crons(workspace, deployment)}
+	return record.Count{Key: keys.CronCount(workspace, deployment)}
 }
 
 // counted returns the writes that increase the counts of the deployment's crons, and of its

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -14,11 +13,9 @@ const (
 )
 
 // Count is how many items a collection has. Each creation and deletion changes it in its own
-// transaction. Items that were made before there was a count are counted at its first change.
+// transaction.
 type Count struct {
 	Key table.Key
-	// Items finds the items to count. It is the zero Query if there are no items from before.
-	Items table.Query
 	// Most is how many items there may be, 0 for any number.
 	Most int64
 }
@@ -40,15 +37,7 @@ func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more in
 		change.Add[attrCount] = more
 		return item.Int(attrCount), change, nil
 	}
-	if c.Items.PK != "" {
-		for _, err := range table.Items(ctx, t, c.Items) {
-			if err != nil {
-				return 0, nil, fmt.Errorf("query items to count: %w", err)
-			}
-			there++
-		}
-	}
-	return there, table.Put{If: table.Absent(), Item: table.Item{Key: c.Key, Attrs: Attrs(kindCount, now, table.Attrs{attrCount: there + more})}}, nil
+	return 0, table.Put{If: table.Absent(), Item: table.Item{Key: c.Key, Attrs: Attrs(kindCount, now, table.Attrs{attrCount: more})}}, nil
 }
 
 // Read returns how many items there are.

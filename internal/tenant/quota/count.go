@@ -57,41 +57,29 @@ func (l Limits) Place(ctx context.Context, t table.Table, now time.Time, o *reco
 // placed returns how many deployments a workspace has, and how many replicas are counted for them.
 func placed(ctx context.Context, t table.Table, workspace string) (deployments, replicas int64, err error) {
 	item, err := record.Get(ctx, t, "count", keys.DeploymentCount(workspace), nil)
-	if err != nil {
+	if err != nil || item == nil {
 		return 0, 0, err
 	}
-	if item != nil {
-		return record.Counted(item), item.Int(attrReplicas), nil
-	}
-	c, _ := count(Deployments, workspace)
-	deployments, err = c.Read(ctx, t)
-	return deployments, 0, err
+	return record.Counted(item), item.Int(attrReplicas), nil
 }
 
-// count returns the count of a quota whose objects are made rarely.
-func count(name Name, workspace string) (_ record.Count, ok bool) {
-	switch name {
-	case Deployments:
-		return record.Count{Key: keys.DeploymentCount(workspace), Items: keys.DeploymentList(workspace)}, true
-	case Webhooks:
-		return record.Count{Key: keys.WebhookCount(workspace), Items: keys.Webhooks(workspace)}, true
-	case AuthTokens: // tokens that older versions have made are not counted
-		return record.Count{Key: keys.AuthTokenCount(workspace)}, true
-	case Crons: // package cron adds the crons of a deployment that older versions have made
-		return record.Count{Key: keys.AllCronCount(workspace)}, true
-	}
-	return record.Count{}, false
+// counts are the keys of the counts of the quotas whose objects are made rarely.
+var counts = map[Name]func(workspace string) table.Key{
+	Deployments: keys.DeploymentCount,
+	Webhooks:    keys.WebhookCount,
+	AuthTokens:  keys.AuthTokenCount, // tokens that older versions have made are not counted
+	Crons:       keys.AllCronCount,
 }
 
 // Take returns the write that changes the count by more, which may be negative, or the refusal
 // if the quota has no room. The write fails when another request takes the last place first,
 // so record.Decide asks again.
 func (l Limits) Take(ctx context.Context, t table.Table, now time.Time, name Name, workspace string, more int64) (table.Write, error) {
-	c, ok := count(name, workspace)
+	key, ok := counts[name]
 	if !ok {
 		return nil, fmt.Errorf("quota %s is not counted in one item", name)
 	}
-	c.Most = l.Of(name)
+	c := record.Count{Key: key(workspace), Most: l.Of(name)}
 	there, write, err := c.Change(ctx, t, now, more)
 	if err == nil && more > 0 && there+more > c.Most {
 		err = l.Refuse(name)

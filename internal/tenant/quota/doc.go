@@ -10,10 +10,9 @@
 // when two Lambda functions serve them.
 //
 // Objects that are made rarely (deployments, crons, webhooks, tokens of the Auth Service) have one
-// count per quota: a record.Count, which Limits.Take bounds. Objects that older versions have made
-// are counted when the count changes for the first time, except tokens. The count of deployments
-// holds the count of their replicas, too (Limits.Place); the replicas of a deployment that an older
-// version has made are counted with its next revision.
+// count per quota: a record.Count, which Limits.Take bounds. The count of deployments holds the
+// count of their replicas, too (Limits.Place); the replicas of a deployment that an older version
+// has made are counted with its next revision, and its tokens are not counted.
 //
 // Threads and runs are made often, and one item cannot take more than a few hundred transactions a
 // second. Their counts have several parts ([Pool]), each of which may hold an equal share of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -53,8 +54,8 @@ func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
 	}
 	uses := make([]Use, len(All))
 	for i, q := range All {
-		if c, ok := count(q.Name, workspace); ok && q.Name != Deployments {
-			if used[q.Name], err = c.Read(ctx, u.Table); err != nil {
+		if key, ok := counts[q.Name]; ok && q.Name != Deployments {
+			if used[q.Name], err = (record.Count{Key: key(workspace)}).Read(ctx, u.Table); err != nil {
 				return nil, err
 			}
 		}
