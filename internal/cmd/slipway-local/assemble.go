@@ -59,6 +59,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	if s.registry, err = child.Open(s.path("services")); err != nil {
 		return err
 	}
+	s.closes(s.registry)
 	if err := s.openCalls(); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (s *server) offer(handlers map[string]http.Handler) error {
 		if err != nil {
 			return err
 		}
-		s.services = append(s.services, service)
+		s.closes(service.http)
 		s.urls[variable] = service.url
 		s.config.Log.Debug("service", "variable", variable, "url", service.url)
 	}
@@ -169,6 +170,7 @@ func (s *server) openTable(ctx context.Context) error {
 			return err
 		}
 		s.dynamodb, s.endpoint = started, started.Endpoint()
+		s.onClose(started.Stop)
 	}
 	declared, ok := s.stack.Tables["Table"]
 	if !ok {
@@ -186,11 +188,15 @@ func (s *server) openTable(ctx context.Context) error {
 	if s.config.IndexLag == 0 && s.config.TableLatency == 0 && s.calls == nil {
 		return nil
 	}
-	var err error
-	s.table, err = dynamodb.NewLagging(ctx, dynamodb.LagConfig{
+	table, err := dynamodb.NewLagging(ctx, dynamodb.LagConfig{
 		Client: client, Endpoint: s.endpoint, Table: s.config.Table, Declared: declared, Lag: s.config.IndexLag, Log: s.config.Log,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.table = table
+	s.onClose(func(context.Context) error { table.Close(); return nil })
+	return nil
 }
 
 // openCalls begins to record the functions' calls to AWS. In the record, the table has its
@@ -203,6 +209,9 @@ func (s *server) openCalls() (err error) {
 		File: s.config.RecordCalls, Functions: slices.Collect(maps.Keys(s.stack.Functions)),
 		Tables: map[string]string{s.config.Table: "arn:aws:dynamodb:" + region + ":" + account + ":table/" + stackName}, Log: s.config.Log,
 	})
+	if err == nil {
+		s.closes(s.calls)
+	}
 	return err
 }
 
@@ -217,16 +226,19 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	if err != nil {
 		return err
 	}
-	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, clock.System); err != nil {
+	uploads, err := uploadfiles.Open(s.path("uploads"), key, clock.System)
+	if err != nil {
 		return err
 	}
+	s.closes(uploads)
 	if s.builder, err = buildlocal.New(buildlocal.Config{
-		Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log,
+		Dir: s.path("builds"), Private: s.config.Data, Uploads: uploads, Logs: logs, Log: log,
 		// The stack runs on the machine of its only user.
 		Networks: s.config.PrivateAddresses, LocalRepositories: true, OperatorSSH: true, Connect: []string{program, standalone.ConnectCommand},
 	}); err != nil {
 		return err
 	}
+	s.closes(s.builder)
 	if s.target, err = process.New(process.Config{
 		Dir: s.path("agents"), Private: s.config.Data, Logs: logs, Log: log,
 		Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit},
@@ -234,21 +246,27 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	}); err != nil {
 		return err
 	}
+	s.onClose(s.target.Close)
 	agents := graph.NewTransport()
 	agents.DialContext = s.target.Dialer(agents.DialContext)
 	s.token = rand.Text()
 	s.agents, err = agenthost.New(agenthost.Config{
-		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Uploads: s.uploads, Logs: logs, Log: log, Transport: agents,
+		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Uploads: uploads, Logs: logs, Log: log, Transport: agents,
 	})
+	if err == nil {
+		s.onClose(func(context.Context) error { s.agents.Close(); return nil })
+	}
 	return err
 }
 
 // openFunctions makes the callers of functions, and the services that functions call during an
 // invocation. Nothing runs before it returns.
 func (s *server) openFunctions() (err error) {
-	if s.workflows, err = sqlite.Open(s.path("workflows.db"), sqlite.WithLogger(s.config.Log)); err != nil {
+	workflows, err := sqlite.Open(s.path("workflows.db"), sqlite.WithLogger(s.config.Log))
+	if err != nil {
 		return err
 	}
+	s.closes(workflows)
 	// The engine calls the functions, and the functions call the engine, so they must know its
 	// address.
 	tasks := map[string]workflow.TaskFunc{}
@@ -264,18 +282,20 @@ func (s *server) openFunctions() (err error) {
 		}
 	}
 	s.engine, err = stepfunctions.New(stepfunctions.Config{
-		Table: s.workflows, Definitions: os.DirFS(definitions), Substitutions: substitutions, Functions: tasks,
+		Table: workflows, Definitions: os.DirFS(definitions), Substitutions: substitutions, Functions: tasks,
 		Prefix: s.said("SLIPWAY_STATE_MACHINES"), Log: s.config.Log,
 	})
 	if err != nil {
 		return err
 	}
+	s.onClose(func(ctx context.Context) error { s.engine.Close(ctx); return nil })
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_SFN": s.engine}); err != nil {
 		return err
 	}
 	if s.functions, err = lambda.New(s.platformConfig()); err != nil {
 		return err
 	}
+	s.onClose(s.functions.Close)
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_LAMBDA": s.functions}); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +22,6 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
-	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
@@ -92,7 +91,6 @@ type config struct {
 type server struct {
 	config   config
 	stack    *template.Stack
-	lock     *standalone.Lock
 	listener net.Listener
 	baseURL  string
 
@@ -103,9 +101,7 @@ type server struct {
 	// recorded; calls is nil if they are not recorded.
 	table     *dynamodb.Lagging
 	calls     *iam.Recorder
-	workflows *sqlite.Table
 	engine    *stepfunctions.Service
-	uploads   *uploadfiles.Store
 	builder   *buildlocal.Builder
 	target    *process.Target
 	agents    *agenthost.Host
@@ -115,14 +111,15 @@ type server struct {
 	// containers are the functions under SAM, nil if all functions are processes.
 	containers *sam.Stack
 	// host is the address that services listen on.
-	host     string
-	services []*service
+	host string
 	// environment holds the functions' variables for this machine, which override the
 	// template's values; urls are the addresses of its services.
 	environment, urls map[string]string
 	// front answers clients, tasks calls the functions of workflows and timers.
 	front http.Handler
 	tasks invoker
+	// closers close what was opened, in the order of the opening.
+	closers []func(context.Context) error
 }
 
 // open prepares a server: it takes the data directory, starts the services and listens. The caller
@@ -139,12 +136,20 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err := os.MkdirAll(s.path("tmp"), 0o700); err != nil {
 		return err
 	}
-	if s.lock, err = standalone.LockDirectory(s.config.Data); err != nil {
+	lock, err := standalone.LockDirectory(s.config.Data)
+	if err != nil {
 		return err
 	}
+	s.closes(lock)
 	if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
 		return err
 	}
+	s.onClose(func(context.Context) error {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
 	s.baseURL = cmp.Or(strings.TrimSuffix(s.config.BaseURL, "/"), addressURL(s.listener.Addr()))
 	return s.assemble(ctx)
 }
@@ -243,63 +248,19 @@ func (s *server) start(ctx context.Context) error {
 	return err
 }
 
-// close closes everything, in the order of the dependencies. It is safe for a server that was
-// only partly opened.
-func (s *server) close(ctx context.Context) error {
-	var errs []error
-	if s.listener != nil {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
-	if s.engine != nil {
-		s.engine.Close(ctx)
-	}
-	if s.functions != nil {
-		errs = append(errs, s.functions.Close(ctx))
-	}
-	if s.containers != nil {
-		errs = append(errs, s.containers.Stop(ctx))
-	}
-	for _, service := range s.services {
-		errs = append(errs, service.http.Close())
-	}
-	if s.agents != nil {
-		s.agents.Close()
-	}
-	if s.builder != nil {
-		errs = append(errs, s.builder.Close())
-	}
-	if s.uploads != nil {
-		errs = append(errs, s.uploads.Close())
-	}
-	if s.target != nil {
-		errs = append(errs, s.target.Close(ctx))
-	}
-	if s.workflows != nil {
-		errs = append(errs, s.workflows.Close())
-	}
-	errs = append(errs, s.closeTable(ctx))
-	if s.registry != nil {
-		errs = append(errs, s.registry.Close())
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-	}
-	return errors.Join(errs...)
+// onClose notes how to close what was opened.
+func (s *server) onClose(closer func(context.Context) error) { s.closers = append(s.closers, closer) }
+
+func (s *server) closes(opened io.Closer) {
+	s.onClose(func(context.Context) error { return opened.Close() })
 }
 
-// closeTable closes the table, and the proxies in front of it.
-func (s *server) closeTable(ctx context.Context) error {
+// close closes everything, what was opened last first. It is safe for a server that was only partly
+// opened.
+func (s *server) close(ctx context.Context) error {
 	var errs []error
-	if s.table != nil {
-		s.table.Close()
-	}
-	if s.calls != nil {
-		errs = append(errs, s.calls.Close())
-	}
-	if s.dynamodb != nil {
-		errs = append(errs, s.dynamodb.Stop(ctx))
+	for _, closer := range slices.Backward(s.closers) {
+		errs = append(errs, closer(ctx))
 	}
 	return errors.Join(errs...)
 }
