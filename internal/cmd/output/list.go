@@ -2,7 +2,6 @@ package output
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -38,8 +37,7 @@ func (l *List) Print(cmd *cobra.Command, document any, header []string, rows [][
 	if !l.asJSON {
 		return printRows(w, IsTerminal(w), header, rows)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
+	encoder := encoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(document)
 }

@@ -3,6 +3,7 @@ package output
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 )
@@ -20,7 +21,7 @@ func (o *Outcome) Flags(cmd *cobra.Command) {
 // Print prints either the document, or a sentence on stderr.
 func (o *Outcome) Print(cmd *cobra.Command, sentence string, document any) error {
 	if o.asJSON {
-		return o.encode(cmd, document)
+		return encoder(cmd.OutOrStdout()).Encode(document)
 	}
 	_, err := fmt.Fprintln(cmd.ErrOrStderr(), sentence)
 	return err
@@ -30,14 +31,14 @@ func (o *Outcome) Print(cmd *cobra.Command, sentence string, document any) error
 // made.
 func (o *Outcome) Data(cmd *cobra.Command, text string, document any) error {
 	if o.asJSON {
-		return o.encode(cmd, document)
+		return encoder(cmd.OutOrStdout()).Encode(document)
 	}
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
 	return err
 }
 
-func (o *Outcome) encode(cmd *cobra.Command, document any) error {
-	encoder := json.NewEncoder(cmd.OutOrStdout())
+func encoder(w io.Writer) *json.Encoder {
+	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(document)
+	return encoder
 }

@@ -22,11 +22,7 @@ type JSON struct {
 }
 
 // NewJSON returns a Teller that writes NDJSON.
-func NewJSON(out io.Writer) *JSON {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return &JSON{out: encoder}
-}
+func NewJSON(out io.Writer) *JSON { return &JSON{out: encoder(out)} }
 
 // Show implements Teller.
 func (j *JSON) Show(event Event) {
@@ -251,16 +247,7 @@ func Thread(messages []Message) string {
 // oneLine returns a text without line breaks, in which text from an agent cannot move the
 // cursor.
 func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r):
-			return -1
-		default:
-			return r
-		}
-	}, text)
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Plain(text))
 }
 
 // Plain returns a text that cannot move the cursor, even if an agent wrote it. Its line breaks
