@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // client calls a server.
@@ -54,11 +53,7 @@ func (c *client) send(ctx context.Context, method, url string, body any) (*http.
 	if err != nil {
 		return nil, err
 	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	request.Header.Set("X-Api-Key", c.APIKey)
-	request.Header.Set("X-Tenant-Id", c.TenantID)
+	c.authenticate(request)
 	response, err := c.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
@@ -118,9 +113,8 @@ func (c *client) deploy(ctx context.Context, name, agent, work string) (string, 
 		}
 	}
 	var deployment struct {
-		ID             string         `json:"id"`
-		LatestRevision string         `json:"latest_revision_id"`
-		SourceConfig   map[string]any `json:"source_config"`
+		rolledOut
+		SourceConfig map[string]any `json:"source_config"`
 	}
 	if err := c.call(ctx, http.MethodPost, c.BaseURL+"/v2/deployments", map[string]any{
 		"name": name, "source": "github", "secrets": []any{},
@@ -129,31 +123,34 @@ func (c *client) deploy(ctx context.Context, name, agent, work string) (string, 
 	}, &deployment); err != nil {
 		return "", err
 	}
-	for {
-		var revision struct {
-			Status  string `json:"status"`
-			Message string `json:"status_message"`
-		}
-		if err := c.call(ctx, http.MethodGet, c.BaseURL+"/v2/deployments/"+deployment.ID+"/revisions/"+deployment.LatestRevision, nil, &revision); err != nil {
-			return "", err
-		}
-		if revision.Status == "DEPLOYED" {
-			return deployment.SourceConfig["custom_url"].(string), nil
-		}
-		if strings.Contains(revision.Status, "FAILED") {
-			return "", fmt.Errorf("%s: %s", revision.Status, revision.Message)
-		}
-		time.Sleep(50 * time.Millisecond)
+	revision, err := c.awaitRollout(ctx, deployment.rolledOut)
+	if err == nil && revision.Status != "DEPLOYED" {
+		err = fmt.Errorf("%s: %s", revision.Status, revision.Message)
 	}
+	return deployment.SourceConfig["custom_url"].(string), err
 }
 
 // thread creates a thread and returns its URL.
 func (c *client) thread(ctx context.Context, agent string) (string, error) {
+	return c.threadOf(ctx, agent, map[string]any{})
+}
+
+// threadOf is thread with a request.
+func (c *client) threadOf(ctx context.Context, agent string, request map[string]any) (string, error) {
 	var thread struct {
 		ID string `json:"thread_id"`
 	}
-	err := c.call(ctx, http.MethodPost, agent+"/threads", map[string]any{}, &thread)
+	err := c.call(ctx, http.MethodPost, agent+"/threads", request, &thread)
 	return agent + "/threads/" + thread.ID, err
+}
+
+// run makes a run on a thread and returns its URL.
+func (c *client) run(ctx context.Context, thread string, request map[string]any) (string, error) {
+	var run struct {
+		ID string `json:"run_id"`
+	}
+	err := c.call(ctx, http.MethodPost, thread+"/runs", request, &run)
+	return thread + "/runs/" + run.ID, err
 }
 
 // question returns the body of a run. delay is the agent's time between tokens, in
@@ -170,16 +167,14 @@ func question(delay int, more map[string]any) map[string]any {
 
 // runAndJoin makes a run on a thread and waits for its values.
 func (c *client) runAndJoin(ctx context.Context, thread string) error {
-	var run struct {
-		ID string `json:"run_id"`
-	}
-	if err := c.call(ctx, http.MethodPost, thread+"/runs", question(0, nil), &run); err != nil {
+	run, err := c.run(ctx, thread, question(0, nil))
+	if err != nil {
 		return err
 	}
 	var values struct {
 		Messages []any `json:"messages"`
 	}
-	if err := c.call(ctx, http.MethodGet, thread+"/runs/"+run.ID+"/join", nil, &values); err != nil {
+	if err := c.call(ctx, http.MethodGet, run+"/join", nil, &values); err != nil {
 		return err
 	}
 	if len(values.Messages) != 4 {

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -22,15 +20,8 @@ const (
 // long as those of AWS. It is GET /v2/deployments, because API Gateway keeps no answer of the
 // authorizer for it.
 func (b stackBench) measureCold(ctx context.Context, work string) error {
-	data := filepath.Join(work, "cold")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		return err
-	}
-	s, err := startServer(ctx, b.local, data, "lambda", "--build", b.functions, "--table-latency", tableLatency, "--key-latency", keyLatency)
-	if err != nil {
-		return err
-	}
-	return errors.Join(watchCold(ctx, newClient(s), filepath.Join(data, "tmp")), s.stop())
+	args := []string{"lambda", "--build", b.functions, "--table-latency", tableLatency, "--key-latency", keyLatency}
+	return on(ctx, filepath.Join(work, "cold"), b.local, args, func(c *client, data string) error { return watchCold(ctx, c, filepath.Join(data, "tmp")) })
 }
 
 // watchCold ends the processes of both functions before each first call.

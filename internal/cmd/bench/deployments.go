@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
 // stored is how many deployments the measured control plane holds: a team has tens of them.
@@ -55,8 +57,10 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 	for d := range ids {
 		deployments = append(deployments, d)
 	}
-	if err := awaitRollouts(ctx, c, deployments); err != nil {
-		return err
+	for _, d := range deployments {
+		if _, err := c.awaitRollout(ctx, d); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("rollouts of %d deployments over     %8.1f s\n", stored, time.Since(begun).Seconds())
 	fmt.Printf("memory, after that                  %8.1f MiB\n", c.residentMiB())
@@ -87,10 +91,8 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 		}},
 	}
 	for _, l := range loads {
-		for _, clients := range []int{1, 64} {
-			if err := measureRate(ctx, c, l.what, clients, duration, l.op); err != nil {
-				return err
-			}
+		if err := measureRates(ctx, c, l.what, duration, l.op); err != nil {
+			return err
 		}
 	}
 	fmt.Printf("memory, with %d deployments      %8.1f MiB\n", stored, c.residentMiB())
@@ -104,10 +106,8 @@ func (c *client) awaitIdle(ctx context.Context) error {
 	defer cancel()
 	const look = time.Second
 	for before := c.cpu(); ; {
-		select {
-		case <-ctx.Done():
+		if !clock.Sleep(ctx, look) {
 			return fmt.Errorf("the server is never idle: %w", ctx.Err())
-		case <-time.After(look):
 		}
 		now := c.cpu()
 		if now-before < look/20 {
@@ -117,24 +117,18 @@ func (c *client) awaitIdle(ctx context.Context) error {
 	}
 }
 
-// awaitRollouts waits until no rollout is under way, one deployment after the other, each by a
-// long poll.
-func awaitRollouts(ctx context.Context, c *client, deployments []rolledOut) error {
+// outcome is a revision whose rollout is over.
+type outcome struct {
+	Status  string `json:"status"`
+	Message string `json:"status_message"`
+}
+
+// awaitRollout waits until a rollout is over, by long polls.
+func (c *client) awaitRollout(ctx context.Context, d rolledOut) (revision outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, d := range deployments {
-		url := c.BaseURL + "/v2/deployments/" + d.ID + "/revisions/" + d.LatestRevision + "?wait=20"
-		for {
-			var revision struct {
-				Status string `json:"status"`
-			}
-			if err := c.call(ctx, http.MethodGet, url, nil, &revision); err != nil {
-				return err
-			}
-			if revision.Status == "DEPLOYED" || strings.Contains(revision.Status, "FAILED") {
-				break
-			}
-		}
+	for err == nil && revision.Status != "DEPLOYED" && !strings.Contains(revision.Status, "FAILED") {
+		err = c.call(ctx, http.MethodGet, c.BaseURL+"/v2/deployments/"+d.ID+"/revisions/"+d.LatestRevision+"?wait=20", nil, &revision)
 	}
-	return nil
+	return revision, err
 }

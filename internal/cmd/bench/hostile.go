@@ -171,20 +171,15 @@ func (c *client) hostileRun(ctx context.Context, url, thread string, asked order
 			return "", err
 		}
 	}
-	var run struct {
-		ID     string `json:"run_id"`
-		Status string `json:"status"`
-	}
 	body := map[string]any{"assistant_id": "agent", "input": map[string]any{}, "stream_mode": "custom", "config": map[string]any{"configurable": asked}}
-	if err := c.call(ctx, http.MethodPost, thread+"/runs", body, &run); err != nil {
+	address, err := c.run(ctx, thread, body)
+	if err != nil {
 		return "", err
 	}
 	// A join would answer with the state, for which there may be no room beside slow readers.
-	address := thread + "/runs/" + run.ID
-	again := time.NewTicker(10 * smallPause)
-	defer again.Stop()
+	run := struct{ Status string }{"pending"}
 	for run.Status == "pending" || run.Status == "running" {
-		<-again.C
+		time.Sleep(10 * smallPause)
 		if err := c.call(ctx, http.MethodGet, address, nil, &run); err != nil {
 			return "", err
 		}

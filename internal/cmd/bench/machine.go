@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // measureMachine measures the best performance of the machine, because machines differ, and
@@ -17,22 +14,15 @@ import (
 // a server answers that does nothing else, with the same clients, and how long it takes to
 // write a page to disk. The other figures must be compared with these.
 func measureMachine(ctx context.Context, work string, duration time.Duration) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	bare := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write([]byte(`{"ok":true}`))
-	})}
-	var serving errgroup.Group
-	serving.Go(func() error { return bare.Serve(listener) })
-	c, url := newClient(&server{}), "http://"+listener.Addr().String()
-	taken, err := load(ctx, 64, duration, func() error { return c.discard(ctx, http.MethodGet, url, nil) })
-	if err := errors.Join(err, bare.Close()); err != nil {
-		return err
-	}
-	if err := serving.Wait(); !errors.Is(err, http.ErrServerClosed) {
+	}))
+	c := newClient(&server{})
+	taken, err := load(ctx, 64, duration, func() error { return c.discard(ctx, http.MethodGet, bare.URL, nil) })
+	bare.CloseClientConnections()
+	bare.Close()
+	if err != nil {
 		return err
 	}
 	fmt.Printf("%-14s %2d clients %8.0f /s\n", "empty server", 64, float64(len(taken))/duration.Seconds())

@@ -117,15 +117,10 @@ func measureOnly(only string, measurements []measurement) error {
 }
 
 func measureThreads(ctx context.Context, c *client, url string, duration time.Duration) error {
-	for _, clients := range []int{1, 64} {
-		if err := measureRate(ctx, c, "POST /threads", clients, duration, func() error {
-			_, err := c.thread(ctx, url)
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return measureRates(ctx, c, "POST /threads", duration, func() error {
+		_, err := c.thread(ctx, url)
+		return err
+	})
 }
 
 func measureRuns(ctx context.Context, c *client, url string, duration time.Duration) error {
@@ -263,6 +258,16 @@ func awaitEvents(response *http.Response, name string, n int) error {
 		}
 	}
 	return fmt.Errorf("the stream ended before its %q event: %w", name, lines.Err())
+}
+
+// measureRates is measureRate with one client and with many.
+func measureRates(ctx context.Context, c *client, what string, duration time.Duration, op func() error) error {
+	for _, clients := range []int{1, 64} {
+		if err := measureRate(ctx, c, what, clients, duration, op); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measureRate prints how often op succeeds, how long it takes, and how much processor time the

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -155,11 +154,6 @@ func (o *cost) paced(ctx context.Context, c *client, url string, by streaming, d
 	if err := readers.Wait(); err != nil {
 		return err
 	}
-	for _, times := range seen {
-		for i := 1; i < len(times); i++ {
-			o.delays = append(o.delays, max(times[i].Sub(times[i-1])-pacedEvery, 0))
-		}
-	}
-	slices.Sort(o.delays)
+	o.delays = delaysOf(seen, pacedEvery, func(time.Time) bool { return true })
 	return nil
 }

@@ -43,12 +43,12 @@ func (b stackBench) measureWay(ctx context.Context, work string) error {
 	if err != nil {
 		return err
 	}
-	return b.on(ctx, work, b.local, []string{"lambda", "--build", b.functions}, func(c *client) error { return b.measureStack(ctx, c, work, plain) })
+	args := []string{"lambda", "--build", b.functions}
+	return on(ctx, filepath.Join(work, "way"), b.local, args, func(c *client, _ string) error { return b.measureStack(ctx, c, work, plain) })
 }
 
-// on starts a server with its own data and stops it afterwards.
-func (b stackBench) on(ctx context.Context, work, binary string, args []string, measure func(*client) error) error {
-	data := filepath.Join(work, filepath.Base(binary))
+// on starts a server with its own data directory and stops it afterwards.
+func on(ctx context.Context, data, binary string, args []string, measure func(c *client, data string) error) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func (b stackBench) on(ctx context.Context, work, binary string, args []string, 
 	if err != nil {
 		return err
 	}
-	return errors.Join(measure(newClient(s)), s.stop())
+	return errors.Join(measure(newClient(s), data), s.stop())
 }
 
 // measurePlain returns how long the one-machine server takes for a request that accesses no
 // data.
 func (b stackBench) measurePlain(ctx context.Context, work string) (taken time.Duration, err error) {
-	err = b.on(ctx, work, b.binary, nil, func(c *client) error {
+	err = on(ctx, filepath.Join(work, "plain"), b.binary, nil, func(c *client, _ string) error {
 		taken, err = b.measureOK(ctx, c, "GET /ok, one-machine server")
 		return err
 	})

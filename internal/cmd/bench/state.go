@@ -15,13 +15,10 @@ var sentence = strings.Repeat("The weather is fine today. ", 7)
 
 // conversation makes a thread that holds the given number of messages.
 func (c *client) conversation(ctx context.Context, agent string, messages int) (string, error) {
-	var made struct {
-		ID string `json:"thread_id"`
-	}
-	if err := c.call(ctx, http.MethodPost, agent+"/threads", map[string]any{"metadata": map[string]any{"graph_id": "agent"}}, &made); err != nil {
+	thread, err := c.threadOf(ctx, agent, map[string]any{"metadata": map[string]any{"graph_id": "agent"}})
+	if err != nil {
 		return "", err
 	}
-	thread := agent + "/threads/" + made.ID
 	list := make([]any, messages)
 	for i := range list {
 		list[i] = map[string]any{"type": []string{"human", "ai"}[i%2], "id": fmt.Sprintf("message-%06d", i), "content": sentence}
@@ -40,12 +37,8 @@ func measureState(ctx context.Context, c *client, url string, duration time.Dura
 			return err
 		}
 		fmt.Printf("GET state of %d messages (aim > %.0f /s)\n", load.messages, load.aim)
-		for _, clients := range []int{1, 64} {
-			if err := measureRate(ctx, c, "GET state", clients, duration, func() error {
-				return c.discard(ctx, http.MethodGet, thread+"/state", nil)
-			}); err != nil {
-				return err
-			}
+		if err := measureRates(ctx, c, "GET state", duration, func() error { return c.discard(ctx, http.MethodGet, thread+"/state", nil) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -85,13 +78,11 @@ func measureLongThreads(ctx context.Context, c *client, url string) error {
 
 // runAndDiscard makes a run and waits for its values, without decoding them.
 func (c *client) runAndDiscard(ctx context.Context, thread string) error {
-	var run struct {
-		ID string `json:"run_id"`
-	}
-	if err := c.call(ctx, http.MethodPost, thread+"/runs", question(0, nil), &run); err != nil {
+	run, err := c.run(ctx, thread, question(0, nil))
+	if err != nil {
 		return err
 	}
-	return c.discard(ctx, http.MethodGet, thread+"/runs/"+run.ID+"/join", nil)
+	return c.discard(ctx, http.MethodGet, run+"/join", nil)
 }
 
 // measureHistory reads ten states of a thread whose state is large.

@@ -62,7 +62,7 @@ func measureStreams(ctx context.Context, c *client, url string, duration time.Du
 	if err = errors.Join(err, readers.Wait()); err != nil {
 		return err
 	}
-	delays := delaysOf(seen, from, to)
+	delays := delaysOf(seen, interval, func(at time.Time) bool { return at.After(from) && at.Before(to) })
 	late := percentile(delays, 99)
 	fmt.Printf("%d streams: %.0f tokens/s (%d wanted), delay p50 %.1f ms   p99 %.1f ms   max %.1f ms (aim p99 < %s) %s   server %.0f %% of a processor, %.1f MiB\n",
 		streams, float64(len(delays))/to.Sub(from).Seconds(), int(streams*time.Second/interval), ms(percentile(delays, 50)), ms(late), ms(percentile(delays, 100)),
@@ -79,13 +79,13 @@ func (c *client) follow(ctx context.Context, thread string, times *[]time.Time, 
 	})
 }
 
-// delaysOf returns, for each token between two times, how much longer than the interval it
-// came after the previous token, sorted.
-func delaysOf(seen [][]time.Time, from, to time.Time) []time.Duration {
+// delaysOf returns how much longer than the interval each token came after the previous token,
+// sorted, if both count.
+func delaysOf(seen [][]time.Time, interval time.Duration, counts func(at time.Time) bool) []time.Duration {
 	var delays []time.Duration
 	for _, times := range seen {
 		for i := 1; i < len(times); i++ {
-			if times[i-1].After(from) && times[i].Before(to) {
+			if counts(times[i-1]) && counts(times[i]) {
 				delays = append(delays, max(times[i].Sub(times[i-1])-interval, 0))
 			}
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -36,15 +35,11 @@ func (b stackBench) measureWaiting(ctx context.Context, work string) error {
 	args := []string{
 		"lambda", "--build", b.functions, "--parameter", "RunnerCompute=managed", "--parameter", "ManagedProcesses=1", "--quota", "runs_at_once=1000",
 	}
-	data, source := filepath.Join(work, "waiting"), filepath.Join(work, "source")
-	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(source, 0o700)); err != nil {
+	source := filepath.Join(work, "source")
+	if err := os.Mkdir(source, 0o700); err != nil {
 		return err
 	}
-	s, err := startServer(ctx, b.local, data, args...)
-	if err != nil {
-		return err
-	}
-	return errors.Join(b.watchWaiting(ctx, newClient(s), data, source), s.stop())
+	return on(ctx, filepath.Join(work, "waiting"), b.local, args, func(c *client, data string) error { return b.watchWaiting(ctx, c, data, source) })
 }
 
 func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source string) error {
@@ -109,11 +104,7 @@ func (c *client) waitingRun(ctx context.Context, url string) (string, error) {
 		return "", err
 	}
 	body := question(0, map[string]any{"config": map[string]any{"configurable": map[string]any{"node_delay_ms": 600_000}}})
-	var run struct {
-		ID string `json:"run_id"`
-	}
-	err = c.call(ctx, http.MethodPost, thread+"/runs", body, &run)
-	return thread + "/runs/" + run.ID, err
+	return c.run(ctx, thread, body)
 }
 
 // awaitRunning waits until a run is at work.
