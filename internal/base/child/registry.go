@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // child lives.
 type Registry struct {
 	dir  string
-	lock *os.File
+	lock *disk.Lock
 }
 
 // record is the information about a child on disk. The child's mark is the name of the file.
@@ -44,37 +45,27 @@ func Open(dir string) (*Registry, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open process registry: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := disk.LockFile(filepath.Join(dir, "lock"))
+	// A child that a killed server was just starting still holds the server's files for a moment.
+	for deadline := time.Now().Add(lockPatience); errors.Is(err, disk.ErrLocked) && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+		lock, err = disk.LockFile(filepath.Join(dir, "lock"))
+	}
+	if errors.Is(err, disk.ErrLocked) {
+		err = fmt.Errorf("another server uses %s: %w", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open process registry: %w", err)
 	}
 	r := &Registry{dir: dir, lock: lock}
-	if err := takeLock(lock); err != nil {
-		return nil, errors.Join(fmt.Errorf("open process registry: another server uses %s: %w", dir, err), lock.Close())
-	}
 	if err := r.clear(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open process registry: %w", err), lock.Close())
 	}
 	return r, nil
 }
 
-// takeLock locks the file until it is unlocked or this server ends. It tries for a moment, because
-// a child that a killed server was just starting still holds the server's files.
-func takeLock(file *os.File) error {
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
-			return err
-		}
-	}
-}
-
 // Close lets another registry use the directory. The children must have ended.
-func (r *Registry) Close() error {
-	// If the file were only closed, a process that is just being started would still hold the
-	// lock.
-	return errors.Join(syscall.Flock(int(r.lock.Fd()), syscall.LOCK_UN), r.lock.Close())
-}
+func (r *Registry) Close() error { return r.lock.Close() }
 
 // Start runs the command as a child of its own process group.
 func (r *Registry) Start(command Command) (*Process, error) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
-	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
 // lockPause is how long a command waits before it tries again to lock the contexts.
@@ -86,12 +85,12 @@ func lockContexts(ctx context.Context, work func(*contexts) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("lock contexts: %w", err)
 	}
-	lock, err := standalone.LockFile(file + ".lock")
-	for errors.Is(err, standalone.ErrLocked) {
+	lock, err := disk.LockFile(file + ".lock")
+	for errors.Is(err, disk.ErrLocked) {
 		if !clock.Sleep(ctx, lockPause) {
 			return context.Cause(ctx)
 		}
-		lock, err = standalone.LockFile(file + ".lock")
+		lock, err = disk.LockFile(file + ".lock")
 	}
 	if err != nil {
 		return fmt.Errorf("lock contexts: %w", err)

@@ -14,7 +14,7 @@ func TestALockThatIsClosedIsFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inherited, err := syscall.Dup(int(lock.file.Fd()))
+	inherited, err := syscall.Dup(int(lock.File.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}

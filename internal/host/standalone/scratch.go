@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
 // scratch names the directories with files that a process has not completed. Their process has them
@@ -29,7 +30,7 @@ func restoringTo(data string) scratch {
 }
 
 // make makes a directory and locks it.
-func (s scratch) make() (dir string, held *Lock, err error) {
+func (s scratch) make() (dir string, held *disk.Lock, err error) {
 	for {
 		if dir, err = os.MkdirTemp(s.parent, s.prefix); err != nil {
 			return "", nil, err
@@ -38,7 +39,7 @@ func (s scratch) make() (dir string, held *Lock, err error) {
 		switch {
 		case err == nil:
 			return dir, held, nil
-		case errors.Is(err, ErrLocked) || errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, disk.ErrLocked) || errors.Is(err, fs.ErrNotExist):
 			// Another process took it for one that was left.
 		default:
 			return "", nil, errors.Join(err, os.Remove(dir))
@@ -69,7 +70,7 @@ func (s scratch) clear() error {
 // remove removes a directory, unless it is locked or belongs to somebody else.
 func (s scratch) remove(dir string) (err error) {
 	held, err := lockDir(dir)
-	if errors.Is(err, ErrLocked) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, disk.ErrLocked) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -88,14 +89,14 @@ func (s scratch) remove(dir string) (err error) {
 	return child.RemoveFiles(dir)
 }
 
-// lockDir takes a directory as LockFile takes a file. A directory that was removed meanwhile does
+// lockDir takes a directory as disk.LockFile takes a file. A directory that was removed meanwhile does
 // not exist.
-func lockDir(dir string) (*Lock, error) {
-	held, err := lock(os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0))
+func lockDir(dir string) (*disk.Lock, error) {
+	held, err := disk.LockOpened(os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0))
 	if err != nil {
 		return nil, err
 	}
-	locked, err := held.file.Stat()
+	locked, err := held.File.Stat()
 	there, gone := os.Lstat(dir)
 	if err = errors.Join(err, gone); err == nil && !os.SameFile(locked, there) {
 		err = fs.ErrNotExist

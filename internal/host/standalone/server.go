@@ -130,7 +130,7 @@ type Config struct {
 // Server is a one-machine server.
 type Server struct {
 	config Config
-	lock   *Lock
+	lock   *disk.Lock
 	key    *keyfile.Key
 	table  *sqlite.Table
 	// records is the table in the form that all other parts use.

@@ -1,0 +1,41 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// ErrLocked says that another Lock has the file.
+var ErrLocked = errors.New("the file is locked")
+
+// Lock is a file that this process has for itself, until the Lock is closed or the process ends for
+// any reason.
+type Lock struct{ File *os.File }
+
+// LockFile makes a file, if there is none, and takes it. It does not wait: a file that is taken is
+// an ErrLocked.
+func LockFile(name string) (*Lock, error) {
+	return LockOpened(os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600))
+}
+
+// LockOpened is LockFile for a file or a directory that was just opened.
+func LockOpened(file *os.File, err error) (*Lock, error) {
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Lock{file}, nil
+}
+
+// Close releases the file. Closing the file is not enough: a process that is just being started has
+// the file open, too, for a moment.
+func (l *Lock) Close() error {
+	return errors.Join(syscall.Flock(int(l.File.Fd()), syscall.LOCK_UN), l.File.Close())
+}
