@@ -49,42 +49,23 @@ func (t *Target) apply(ctx context.Context, release compute.Release) error {
 	switch {
 	case service != nil && aws.ToString(service.Status) == draining:
 		return errDraining
-	case service != nil && t.cfg.Compute == Express:
-		return t.retryExpress(ctx, release.Ref, service)
 	case service != nil:
 		return errors.Join(t.retry(ctx, release, service), t.scale(ctx, release))
 	}
-	definition, err := t.define(ctx, release)
+	definition, err := t.define(ctx, release, "")
 	if err != nil {
 		return err
 	}
-	if err := t.createService(ctx, release, definition); err != nil {
+	if t.cfg.Compute == Express {
+		err = t.createExpress(ctx, release, definition)
+	} else {
+		err = t.create(ctx, release, definition)
+	}
+	// Another caller that applies the same revision was quicker.
+	if refused, ok := errors.AsType[*types.InvalidParameterException](err); err != nil && (!ok || !strings.Contains(refused.ErrorMessage(), "not idempotent")) {
 		return err
 	}
 	return t.scale(ctx, release)
-}
-
-// createService makes the service, and before it the way in that it needs.
-func (t *Target) createService(ctx context.Context, release compute.Release, definition string) error {
-	if t.cfg.Compute == Express {
-		return t.createExpress(ctx, release, definition)
-	}
-	group, err := t.route(ctx, release.Ref)
-	if err != nil {
-		return err
-	}
-	return t.create(ctx, release, definition, group)
-}
-
-// define makes the secret and the task definition that refers to it, and returns the ARN of
-// the task definition.
-func (t *Target) define(ctx context.Context, release compute.Release) (string, error) {
-	env := environmentOf(release)
-	arn, err := t.storeSecret(ctx, release.Ref, env.secret)
-	if err != nil {
-		return "", err
-	}
-	return t.defineTask(ctx, release, env, arn)
 }
 
 // describe returns the release's service; nil if the service does not exist, or does not exist
@@ -104,8 +85,13 @@ func (t *Target) describe(ctx context.Context, ref compute.Ref) (*types.Service,
 	return nil, nil
 }
 
-func (t *Target) create(ctx context.Context, release compute.Release, definition, group string) error {
-	_, err := t.ecs.CreateService(ctx, &ecs.CreateServiceInput{
+// create makes the service, and before it the way in that it needs.
+func (t *Target) create(ctx context.Context, release compute.Release, definition string) error {
+	group, err := t.route(ctx, release.Ref)
+	if err != nil {
+		return err
+	}
+	_, err = t.ecs.CreateService(ctx, &ecs.CreateServiceInput{
 		ServiceName:    aws.String(t.names.of(release.Ref)),
 		Cluster:        aws.String(t.cfg.Cluster),
 		TaskDefinition: aws.String(definition),
@@ -123,10 +109,6 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 		PropagateTags: types.PropagateTagsService,
 		Tags:          t.serviceTags(release),
 	})
-	// Another caller that applies the same revision was quicker.
-	if refused, ok := errors.AsType[*types.InvalidParameterException](err); ok && strings.Contains(refused.ErrorMessage(), "not idempotent") {
-		return nil
-	}
 	return err
 }
 
@@ -179,6 +161,9 @@ func (t *Target) retry(ctx context.Context, release compute.Release, service *ty
 	status, err := t.look(ctx, release.Ref)
 	if err != nil || status.State != compute.Failed {
 		return err
+	}
+	if t.cfg.Compute == Express {
+		return t.moveTo(ctx, release.Ref, aws.ToString(service.TaskDefinition))
 	}
 	_, err = t.ecs.UpdateService(ctx, &ecs.UpdateServiceInput{
 		Service: service.ServiceName, Cluster: aws.String(t.cfg.Cluster), ForceNewDeployment: true,

@@ -33,37 +33,12 @@ func (t *Target) createExpress(ctx context.Context, release compute.Release, def
 		input.NetworkConfiguration = &types.ExpressGatewayServiceNetworkConfiguration{Subnets: t.cfg.Subnets, SecurityGroups: t.cfg.SecurityGroups}
 	}
 	_, err := t.ecs.CreateExpressGatewayService(ctx, input)
-	if refused, ok := errors.AsType[*types.InvalidParameterException](err); ok && strings.Contains(refused.ErrorMessage(), "not idempotent") {
-		return nil
-	}
 	return err
-}
-
-// retryExpress starts the deployment of a failed release again.
-func (t *Target) retryExpress(ctx context.Context, ref compute.Ref, service *types.Service) error {
-	status, err := t.look(ctx, ref)
-	if err != nil || status.State != compute.Failed {
-		return err
-	}
-	_, err = t.ecs.UpdateExpressGatewayService(ctx, &ecs.UpdateExpressGatewayServiceInput{
-		ServiceArn: aws.String(t.names.service(ref)), TaskDefinitionArn: service.TaskDefinition,
-	})
-	return err
-}
-
-// expressDeployment returns the state of the newest deployment of an Express service; "" if
-// there is no deployment yet. The deployments of an Express service are canaries, and the
-// description of the service does not hold their state.
-func (t *Target) expressDeployment(ctx context.Context, service *types.Service) (types.ServiceDeploymentStatus, string, error) {
-	newest, err := t.newestExpress(ctx, service)
-	if err != nil || newest == nil {
-		return "", "", err
-	}
-	return newest.Status, aws.ToString(newest.StatusReason), nil
 }
 
 // newestExpress returns the newest deployment of an Express service; nil if there is no
-// deployment yet.
+// deployment yet. The deployments of an Express service are canaries, and the description of the
+// service does not hold their state.
 func (t *Target) newestExpress(ctx context.Context, service *types.Service) (*types.ServiceDeploymentBrief, error) {
 	deployed, err := t.expressDeployments(ctx, service, 1)
 	if err != nil || len(deployed) == 0 {

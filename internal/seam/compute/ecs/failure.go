@@ -100,22 +100,20 @@ func overdueFor(last, event string, limit time.Duration) *compute.Status {
 // gaveUp reports whether ECS starts no more tasks, and its reason.
 func (t *Target) gaveUp(ctx context.Context, service *types.Service, current *types.Deployment) (bool, string, error) {
 	if t.cfg.Compute != Express {
-		return current != nil && current.RolloutState == types.DeploymentRolloutStateFailed, rolloutReason(current), nil
+		if current == nil || current.RolloutState != types.DeploymentRolloutStateFailed {
+			return false, "", nil
+		}
+		return true, aws.ToString(current.RolloutStateReason), nil
 	}
-	status, reason, err := t.expressDeployment(ctx, service)
-	switch status {
-	case "", types.ServiceDeploymentStatusPending, types.ServiceDeploymentStatusInProgress, types.ServiceDeploymentStatusSuccessful:
+	newest, err := t.newestExpress(ctx, service)
+	if err != nil || newest == nil {
 		return false, "", err
-	default:
-		return true, reason, err
 	}
-}
-
-func rolloutReason(current *types.Deployment) string {
-	if current == nil {
-		return ""
+	switch newest.Status {
+	case types.ServiceDeploymentStatusPending, types.ServiceDeploymentStatusInProgress, types.ServiceDeploymentStatusSuccessful:
+		return false, "", nil
 	}
-	return aws.ToString(current.RolloutStateReason)
+	return true, aws.ToString(newest.StatusReason), nil
 }
 
 // pullError is the beginning, in lower case, of all messages of ECS about images that could

@@ -53,7 +53,7 @@ func (t *Target) restart(ctx context.Context, release compute.Release, restartID
 	}
 	definition := aws.ToString(newest.TaskDefinitionArn)
 	if restartOf(newest) != restartID {
-		if definition, err = t.redefine(ctx, release, restartID); err != nil {
+		if definition, err = t.define(ctx, release, restartID); err != nil {
 			return err
 		}
 	}
@@ -66,25 +66,6 @@ func (t *Target) restart(ctx context.Context, release compute.Release, restartID
 		}
 	}
 	return t.scale(ctx, release)
-}
-
-// redefine gives the secret its present values and registers a task definition for a restart.
-func (t *Target) redefine(ctx context.Context, release compute.Release, restartID string) (string, error) {
-	env := environmentOf(release)
-	secretARN, err := t.storeSecret(ctx, release.Ref, env.secret)
-	if err != nil {
-		return "", err
-	}
-	input, err := t.taskOf(release, env, secretARN)
-	if err != nil {
-		return "", err
-	}
-	input.ContainerDefinitions[0].DockerLabels[labelRestart] = restartID
-	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
-	if err != nil {
-		return "", err
-	}
-	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
 }
 
 // retireTasks takes back the task definitions of earlier restarts, except the newest
@@ -213,7 +194,7 @@ func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID str
 	case current.RolloutState == types.DeploymentRolloutStateCompleted:
 		return healthy, nil
 	case current.RolloutState == types.DeploymentRolloutStateFailed:
-		return t.whyNotRestarted(ctx, service, newest, rolloutReason(current))
+		return t.whyNotRestarted(ctx, service, newest, aws.ToString(current.RolloutStateReason))
 	case t.overdue(service, current):
 		return t.giveUp(ctx, ref, service, newest, current)
 	}

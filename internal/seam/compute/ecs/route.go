@@ -33,10 +33,11 @@ func (t *Target) route(ctx context.Context, ref compute.Ref) (string, error) {
 		return "", err
 	}
 	if group == "" {
-		if group, err = t.createTargetGroup(ctx, ref); err != nil {
-			return "", err
-		}
-	} else if err := t.unmark(ctx, group); err != nil {
+		group, err = t.createTargetGroup(ctx, ref)
+	} else { // the mark of a Remove goes
+		_, err = t.elb.RemoveTags(ctx, &elb.RemoveTagsInput{ResourceArns: []string{group}, TagKeys: []string{tagRemoved}})
+	}
+	if err != nil {
 		return "", err
 	}
 	_, err = t.elb.ModifyTargetGroupAttributes(ctx, &elb.ModifyTargetGroupAttributesInput{
@@ -81,12 +82,6 @@ func (t *Target) elbTags(tags []tag) []types.Tag {
 	return tagsAs(tags, func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
 }
 
-// unmark removes the mark of a Remove from a target group that is used again.
-func (t *Target) unmark(ctx context.Context, group string) error {
-	_, err := t.elb.RemoveTags(ctx, &elb.RemoveTagsInput{ResourceArns: []string{group}, TagKeys: []string{tagRemoved}})
-	return err
-}
-
 // createRule makes the release's rule, unless the rule exists. The priority must be one that
 // no other rule of the listener has.
 func (t *Target) createRule(ctx context.Context, ref compute.Ref, group string) error {
@@ -114,18 +109,15 @@ func (t *Target) createRule(ctx context.Context, ref compute.Ref, group string) 
 // rules returns all rules of the listener.
 func (t *Target) rules(ctx context.Context) ([]types.Rule, error) {
 	var rules []types.Rule
-	input := &elb.DescribeRulesInput{ListenerArn: aws.String(t.cfg.ALBListener)}
-	for {
-		page, err := t.elb.DescribeRules(ctx, input)
+	pages := elb.NewDescribeRulesPaginator(t.elb, &elb.DescribeRulesInput{ListenerArn: aws.String(t.cfg.ALBListener)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		rules = append(rules, page.Rules...)
-		if aws.ToString(page.NextMarker) == "" {
-			return rules, nil
-		}
-		input.Marker = page.NextMarker
 	}
+	return rules, nil
 }
 
 func isRuleOf(ref compute.Ref) func(types.Rule) bool {

@@ -66,18 +66,30 @@ func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[st
 	return aws.ToString(put.ARN), nil
 }
 
-// defineTask registers the release's task definition, unless it exists, and returns its ARN.
-func (t *Target) defineTask(ctx context.Context, release compute.Release, env environment, secretARN string) (string, error) {
-	newest, err := t.newestTask(ctx, release.Ref)
+// define makes the release's secret, or gives it its present values, and registers the task
+// definition that refers to it, for a restart if there is a restartID. Without one, it registers
+// nothing if there is a task definition. It returns the ARN of the task definition.
+func (t *Target) define(ctx context.Context, release compute.Release, restartID string) (string, error) {
+	env := environmentOf(release)
+	secretARN, err := t.storeSecret(ctx, release.Ref, env.secret)
 	if err != nil {
 		return "", err
 	}
-	if newest.Status == types.TaskDefinitionStatusActive && refersTo(newest, secretARN) {
-		return aws.ToString(newest.TaskDefinitionArn), nil
+	if restartID == "" {
+		newest, err := t.newestTask(ctx, release.Ref)
+		if err != nil {
+			return "", err
+		}
+		if newest.Status == types.TaskDefinitionStatusActive && refersTo(newest, secretARN) {
+			return aws.ToString(newest.TaskDefinitionArn), nil
+		}
 	}
 	input, err := t.taskOf(release, env, secretARN)
 	if err != nil {
 		return "", err
+	}
+	if restartID != "" {
+		input.ContainerDefinitions[0].DockerLabels[labelRestart] = restartID
 	}
 	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
 	if err != nil {
