@@ -30,10 +30,11 @@ func admission(named reference.Named, imageID string) string {
 // noteAdmitted notes that a registry has given an image to a release.
 func (e *engine) noteAdmitted(ref compute.Ref, named reference.Named, imageID string) error {
 	dir := e.admissions(ref.Workspace, ref.Revision)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("note an image: %w", err)
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, admission(named, imageID)), nil, 0o600)
 	}
-	if err := os.WriteFile(filepath.Join(dir, admission(named, imageID)), nil, 0o600); err != nil {
+	if err != nil {
 		return fmt.Errorf("note an image: %w", err)
 	}
 	return nil
@@ -46,12 +47,4 @@ func (e *engine) wasAdmitted(ref compute.Ref, named reference.Named, imageID str
 		return false, fmt.Errorf("look for the note of an image: %w", err)
 	}
 	return len(found) > 0, nil
-}
-
-// forgetAdmitted removes the notes of a release.
-func (e *engine) forgetAdmitted(ref compute.Ref) error {
-	if err := os.RemoveAll(e.admissions(ref.Workspace, ref.Revision)); err != nil {
-		return fmt.Errorf("forget the images of a release: %w", err)
-	}
-	return nil
 }

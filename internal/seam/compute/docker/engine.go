@@ -147,17 +147,28 @@ func (e *engine) sweep(ctx context.Context, label string) error {
 	if err != nil {
 		return err
 	}
-	var failed error
-	for _, c := range containers.Items {
-		_, err := e.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		failed = errors.Join(failed, ignoreGone(err))
-	}
 	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
 	if err != nil {
-		return errors.Join(failed, err)
+		return err
+	}
+	var ids, names []string
+	for _, c := range containers.Items {
+		ids = append(ids, c.ID)
 	}
 	for _, v := range volumes.Items {
-		_, err := e.client.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{Force: true})
+		names = append(names, v.Name)
+	}
+	return e.remove(ctx, ids, names)
+}
+
+// remove removes containers, and volumes after them.
+func (e *engine) remove(ctx context.Context, containers, volumes []string) (failed error) {
+	for _, id := range containers {
+		_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		failed = errors.Join(failed, ignoreGone(err))
+	}
+	for _, name := range volumes {
+		_, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{Force: true})
 		failed = errors.Join(failed, ignoreGone(err))
 	}
 	return failed

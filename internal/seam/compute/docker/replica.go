@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -342,16 +344,7 @@ func (r *running) End(kill context.Context) {
 func (r *running) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
-	var failed error
-	for _, id := range r.containers {
-		_, err := r.engine.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		failed = errors.Join(failed, ignoreGone(err))
-	}
-	for _, name := range r.volumes {
-		_, err := r.engine.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{Force: true})
-		failed = errors.Join(failed, ignoreGone(err))
-	}
-	if failed != nil {
+	if failed := r.engine.remove(ctx, r.containers, slices.Collect(maps.Values(r.volumes))); failed != nil {
 		r.engine.cfg.Log.Error("remove containers", "revision", r.pod.spec.Revision, "error", failed)
 		r.end() // so that no goroutine waits for the end of a container that cannot be ended
 	}

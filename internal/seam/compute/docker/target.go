@@ -200,7 +200,7 @@ func (e *engine) has() size {
 
 // Erase removes everything that a release's replicas could not remove themselves.
 func (e *engine) Erase(spec compute.Release) error {
-	forgotten := e.forgetAdmitted(spec.Ref)
+	forgotten := os.RemoveAll(e.admissions(spec.Workspace, spec.Revision))
 	e.mu.Lock()
 	met := e.size != nil
 	e.mu.Unlock()

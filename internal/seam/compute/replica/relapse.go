@@ -45,7 +45,7 @@ func (s *slot) noteEnd(failure *compute.Status) {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (s.life == nil && !s.wakes) || isStopping(*failure) {
+	if (s.life == nil && !s.wakes) || *failure == stopping {
 		return
 	}
 	r.awoke(failure)
@@ -97,33 +97,27 @@ func (s *slot) probe(ctx context.Context, running Replica) error {
 			return nil
 		}
 		answer := t.ping(ctx, running.URL())
-		switch callers := s.present(); {
+		late := time.Since(heard) >= limit
+		switch {
 		case ctx.Err() != nil:
 			return nil
-		case answer == nil || callers > 0:
+		case answer == nil || s.isCalled(late):
 			heard = time.Now()
-		case time.Since(heard) >= limit && s.closeIdle():
+		case late:
 			return answer
 		}
 	}
 }
 
-// present is the number of the replica's callers.
-func (s *slot) present() int {
-	s.release.mu.Lock()
-	defer s.release.mu.Unlock()
-	return s.callers
-}
-
-// closeIdle lets no more callers in, unless there is a caller.
-func (s *slot) closeIdle() bool {
+// isCalled reports whether the replica has callers. If it has none and is deaf, no more callers come
+// in.
+func (s *slot) isCalled(deaf bool) bool {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.callers > 0 {
-		return false
+	if s.callers == 0 && deaf {
+		s.url = ""
+		r.set(compute.Status{State: compute.Progressing, Message: "It does not answer GET /ping any more and is being restarted."})
 	}
-	s.url = ""
-	r.set(compute.Status{State: compute.Progressing, Message: "It does not answer GET /ping any more and is being restarted."})
-	return true
+	return s.callers > 0
 }

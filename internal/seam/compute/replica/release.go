@@ -152,9 +152,6 @@ func (r *release) add() *slot {
 // stopping is the status of a release that takes no more callers.
 var stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
 
-// isStopping reports whether a replica ended because it had to stop.
-func isStopping(why compute.Status) bool { return why == stopping }
-
 // fail publishes why the release will not become healthy, and raises the alarm.
 func (r *release) fail(why compute.Status) {
 	r.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -31,17 +30,11 @@ type restart struct {
 // present release ends first, when its callers have left, and new callers wait for the
 // successor. If that successor fails, the present release is started again.
 func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID string) error {
-	if !id.Valid(spec.Revision) {
-		return fmt.Errorf("restart release: revision %q is not an id", spec.Revision)
-	}
 	spec.Rested = false
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.awaitErased(ctx, spec.Revision); err != nil {
+	if err := t.admit(ctx, spec.Revision); err != nil {
 		return fmt.Errorf("restart release %s: %w", spec.Revision, err)
-	}
-	if t.closed {
-		return fmt.Errorf("restart release %s: the server is shutting down", spec.Revision)
 	}
 	before := t.restarts[spec.Revision]
 	var ids []string

@@ -3,6 +3,7 @@ package replica
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -121,16 +122,10 @@ func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger, dial D
 // Apply makes the release run and keeps it running until Remove or Close. If the remains of an
 // earlier release of the revision are being erased, Apply waits for that.
 func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
-	if !id.Valid(spec.Revision) {
-		return fmt.Errorf("apply release: revision %q is not an id", spec.Revision)
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.awaitErased(ctx, spec.Revision); err != nil {
+	if err := t.admit(ctx, spec.Revision); err != nil {
 		return fmt.Errorf("apply release %s: %w", spec.Revision, err)
-	}
-	if t.closed {
-		return fmt.Errorf("apply release %s: the server is shutting down", spec.Revision)
 	}
 	if r := t.releases[spec.Revision]; r != nil {
 		if r.report().State != compute.Failed {
@@ -293,6 +288,19 @@ func (t *Target) erase(spec compute.Release) {
 	t.mu.Lock()
 	delete(t.erasing, spec.Revision)
 	close(erased)
+}
+
+// admit returns why no release of a revision can be started. It waits until nothing of the revision
+// is being erased. The caller holds t.mu; admit unlocks it in between.
+func (t *Target) admit(ctx context.Context, revision string) error {
+	if !id.Valid(revision) {
+		return errors.New("the revision is not an id")
+	}
+	err := t.awaitErased(ctx, revision)
+	if err == nil && t.closed {
+		err = errors.New("the server is shutting down")
+	}
+	return err
 }
 
 // awaitErased waits until nothing of a revision is being erased. The caller holds t.mu;
