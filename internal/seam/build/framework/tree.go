@@ -12,9 +12,11 @@ import (
 	"syscall"
 )
 
-// readFile reads a file of the tree. It does not wait for a pipe that a command has left
-// there.
-func readFile(root *os.Root, path string) (data []byte, err error) {
+func readFile(root *os.Root, path string) ([]byte, error) { return ReadFile(root, path, fileLimit) }
+
+// ReadFile reads a file of a tree. It reads only a regular file of at most limit bytes, and does not
+// wait for a pipe that a command has left there.
+func ReadFile(root *os.Root, path string, limit int64) (data []byte, err error) {
 	file, err := root.OpenFile(filepath.Clean(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -29,9 +31,9 @@ func readFile(root *os.Root, path string) (data []byte, err error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a file")
 	}
-	data, err = io.ReadAll(io.LimitReader(file, fileLimit+1))
-	if err == nil && len(data) > fileLimit {
-		err = fmt.Errorf("it is larger than %d bytes", fileLimit)
+	data, err = io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d bytes", limit)
 	}
 	return data, err
 }

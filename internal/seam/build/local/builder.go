@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -196,7 +197,8 @@ func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 	if err != nil || result.State == build.Succeeded {
 		return err
 	}
-	j := newJob(b, spec)
+	j := &job{builder: b, spec: spec, done: make(chan struct{}), result: build.Result{State: build.Absent}}
+	j.ctx, j.cancel = context.WithCancel(context.Background())
 	b.jobs[spec.Revision] = j
 	b.waiting = append(b.waiting, j)
 	b.fillPlaces()
@@ -279,25 +281,28 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 	if !id.Valid(revision) {
 		return fmt.Errorf("remove build: revision %q is not an id", revision)
 	}
+	if err := b.remove(ctx, revision); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+	}
+	return nil
+}
+
+func (b *Builder) remove(ctx context.Context, revision string) error {
 	if j := b.cancel(revision); j != nil {
 		select {
 		case <-j.done:
 		case <-ctx.Done():
-			return fmt.Errorf("remove build of revision %s: %w", revision, ctx.Err())
+			return ctx.Err()
 		}
 	}
 	if err := b.removeImage(ctx, revision); err != nil {
-		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+		return err
 	}
-	// The record is erased last: it says which files are left to erase.
 	defer b.forgetSize(revision)
 	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
-		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+		return err
 	}
-	if err := child.RemoveFiles(b.recordOf(revision)); err != nil {
-		return fmt.Errorf("remove build of revision %s: %w", revision, err)
-	}
-	return nil
+	return child.RemoveFiles(b.recordOf(revision)) // the last: it says which files are left to erase
 }
 
 // cancel ends the job of a revision, if there is one. A job that still waits for a place ends
@@ -310,13 +315,10 @@ func (b *Builder) cancel(revision string) *job {
 		return nil
 	}
 	j.cancel()
-	for i, waiting := range b.waiting {
-		if waiting == j {
-			b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
-			delete(b.jobs, revision)
-			close(j.done)
-			break
-		}
+	if i := slices.Index(b.waiting, j); i >= 0 {
+		b.waiting = slices.Delete(b.waiting, i, i+1)
+		delete(b.jobs, revision)
+		close(j.done)
 	}
 	return j
 }
@@ -326,10 +328,7 @@ func (b *Builder) cancel(revision string) *job {
 func (b *Builder) Close() error {
 	b.mu.Lock()
 	b.closed = true
-	var revisions []string
-	for revision := range b.jobs {
-		revisions = append(revisions, revision)
-	}
+	revisions := slices.Collect(maps.Keys(b.jobs))
 	b.mu.Unlock()
 	for _, revision := range revisions {
 		b.cancel(revision)

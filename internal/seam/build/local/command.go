@@ -122,7 +122,7 @@ func (j *job) runStep(ctx context.Context, s step) error {
 	if err := j.note(revisionlog.Info, "running %s %s", s.what, s.text); err != nil {
 		return err
 	}
-	ran, err := j.exec(ctx, child.Command{Args: s.args, Dir: s.dir, Env: append(j.environment(s), s.env...), Confine: j.confinement(s)})
+	ran, err := j.exec(ctx, child.Command{Args: s.args, Dir: s.dir, Env: append(j.environment(s), s.env...), Confine: j.confinement(s)}, nil)
 	switch {
 	case err != nil:
 		return err
@@ -174,24 +174,22 @@ func (o outcome) lastWords() string {
 }
 
 // exec runs a command to its end, or kills it when ctx ends. The output of the command goes to
-// the build log, except a Stdout of its own.
-func (j *job) exec(ctx context.Context, command child.Command) (outcome, error) {
-	return j.execFiltered(ctx, command, func(log io.Writer) io.Writer { return log })
-}
-
-// execFiltered is exec for a command whose output passes a filter before it goes to the build
-// log.
-func (j *job) execFiltered(ctx context.Context, command child.Command, filter func(log io.Writer) io.Writer) (outcome, error) {
+// the build log, except a Stdout of its own. It passes the filter before, if there is one.
+func (j *job) exec(ctx context.Context, command child.Command, filter func(log io.Writer) io.Writer) (outcome, error) {
 	log, err := j.openLog()
 	if err != nil {
 		return outcome{}, err
 	}
-	if command.Stdout == nil {
-		command.Stdout = filter(log)
-	} else {
-		command.Stderr = filter(log)
+	to := io.Writer(log)
+	if filter != nil {
+		to = filter(log)
 	}
-	command.Limits = j.builder.limits()
+	if command.Stdout == nil {
+		command.Stdout = to
+	} else {
+		command.Stderr = to
+	}
+	command.Limits = child.Limits{MemoryMB: j.builder.cfg.MemoryMB, Processes: processLimit}
 	process, err := j.builder.children.Start(command)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		// The exit code is the same as in a shell: the command is wrong, not the server.

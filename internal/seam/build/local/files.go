@@ -3,13 +3,13 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"syscall"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
 // replaceFile writes one of the server's own files completely and durably, or not at all.
@@ -20,26 +20,9 @@ func replaceFile(path string, data []byte) error { return disk.Replace(path, dat
 // bytes.
 const writtenLimit = 16 << 20
 
-// readWritten reads a file that a command may have written. It reads only a regular file, of a
-// size that fits into memory, and does not wait when it opens the file.
+// readWritten reads a file that a command may have written.
 func readWritten(root *os.Root, name string) ([]byte, error) {
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	data, err := readRegular(file)
-	return data, errors.Join(err, file.Close())
-}
-
-func readRegular(file *os.File) ([]byte, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > writtenLimit {
-		return nil, fmt.Errorf("it is not a file of up to %d bytes", writtenLimit)
-	}
-	return io.ReadAll(io.LimitReader(file, writtenLimit))
+	return framework.ReadFile(root, name, writtenLimit)
 }
 
 // copyTree fills a directory with the files of another directory. It never follows a link, and

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,13 +154,13 @@ func (g git) findRef(ctx context.Context, ref string) error {
 	var refs bytes.Buffer
 	ran, err := g.run(reach, &refs, "ls-remote", "--exit-code", "--", g.repo.URL, ref)
 	switch {
-	case err != nil:
-		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case reach.Err() != nil:
 		return build.Fail(build.ReasonRepoUnreachable, "the repository %s did not answer within %s. %s",
 			g.repo.URL, g.job.builder.cfg.ReachLimit, ran.lastWords())
+	case err != nil:
+		return err
 	case ran.exit.Code != 0 && ran.exit.Code != noSuchRef:
 		return g.unreachable(ran)
 	case g.job.spec.Commit != "":
@@ -206,8 +207,6 @@ func (g git) fetch(ctx context.Context, ref string) (commit, error) {
 	switch {
 	case err != nil:
 		return commit{}, err
-	case ctx.Err() != nil:
-		return commit{}, ctx.Err()
 	case ran.failed() && g.job.spec.Commit != "":
 		return commit{}, build.Fail(build.ReasonRefNotFound, "the repository %s does not give out the commit %s any more. %s", g.repo.URL, ref, ran.lastWords())
 	case ran.failed():
@@ -218,8 +217,6 @@ func (g git) fetch(ctx context.Context, ref string) (commit, error) {
 	switch {
 	case err != nil:
 		return commit{}, err
-	case ctx.Err() != nil:
-		return commit{}, ctx.Err()
 	case ran.failed():
 		return commit{}, build.Fail(build.ReasonRefNotFound, "%s of the repository %s does not name a commit.", ref, g.repo.URL)
 	}
@@ -245,48 +242,36 @@ func (g git) checkOut(ctx context.Context, commit string) error {
 		return err
 	}
 	ran, err := g.run(ctx, nil, "submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
-	switch {
-	case err != nil:
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case ran.failed():
+	if err == nil && ran.failed() {
 		return build.Fail(build.ReasonRepoUnreachable, "a submodule of the repository %s cannot be cloned%s. %s", g.repo.URL, g.trouble(), ran.lastWords())
 	}
-	return nil
+	return err
 }
 
 // mustRun runs a command that fails only because of a fault of the server, for example a full
 // disk.
 func (g git) mustRun(ctx context.Context, args ...string) error {
 	ran, err := g.run(ctx, nil, args...)
-	switch {
-	case err != nil:
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case ran.failed():
+	if err == nil && ran.failed() {
 		return fmt.Errorf("git %s %s: %s", args[0], ran.exit, ran.last)
 	}
-	return nil
+	return err
 }
 
 // run runs git in the tree. git reads files of strangers, including a repository of this
 // machine with its configuration. It reaches no more of the server's files than the build
-// does.
+// does. If ctx has ended, the error says so.
 func (g git) run(ctx context.Context, stdout io.Writer, args ...string) (outcome, error) {
 	builder := g.job.builder
-	program, err := builder.tools.find("git")
+	program, err := builder.tools.need("git", "")
 	if err != nil {
 		return outcome{}, err
 	}
-	if program == "" {
-		return outcome{}, build.Fail(build.ReasonRuntimeMissing, "this machine has no git.")
-	}
-	return g.job.execFiltered(ctx, child.Command{
+	ran, err := g.job.exec(ctx, child.Command{
 		Args: append([]string{program}, args...), Dir: g.tree, Env: g.environment(), Stdout: stdout,
 		Confine: child.Confinement{Private: builder.cfg.Private, Read: append(filesOf(network), builder.gitHome()), Write: []string{builder.dirOf(g.job.spec.Revision)}, User: g.user(), Ports: anyPort},
 	}, withoutRemote)
+	return ran, cmp.Or(ctx.Err(), err)
 }
 
 // user returns the user that runs git: the workspace's user, except for ssh, which refuses a

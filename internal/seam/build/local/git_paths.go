@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -37,5 +36,5 @@ func (g git) refuse(ctx context.Context, commit string, check func(path string) 
 	if paths.Trouble != "" {
 		return ran, build.Fail(build.ReasonSourceInvalid, "the commit %s cannot be checked out: %s.", commit, paths.Trouble)
 	}
-	return ran, cmp.Or(err, ctx.Err())
+	return ran, err
 }

@@ -52,12 +52,6 @@ type job struct {
 	err error
 }
 
-func newJob(b *Builder, spec build.Spec) *job {
-	j := &job{builder: b, spec: spec, done: make(chan struct{}), result: build.Result{State: build.Absent}}
-	j.ctx, j.cancel = context.WithCancel(context.Background())
-	return j
-}
-
 // run builds and stores the result. A build that was cancelled has no result. A build that
 // panics has failed.
 func (j *job) run() {
@@ -184,8 +178,8 @@ func (j *job) build() (result build.Result, err error) {
 	if err != nil {
 		return result, j.ended(ctx, err)
 	}
-	if err := j.checkDisk(dir); err != nil {
-		return result, err
+	if j.overfull(dir) { // it may have written files since the last look
+		return result, build.Fail(build.ReasonOutOfDisk, "the files of the build take more than the %d MB of disk that they may.", j.builder.cfg.DiskMB)
 	}
 	result.Record = j.record
 	return result, child.RemoveFiles(j.temp())
@@ -251,7 +245,7 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs, Descriptions: config.Descriptions, Auth: config.Auth, Encryption: config.Encryption, Settings: config.Settings,
 		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.home),
 	}
-	var started launch
+	var started build.Artifact
 	var err error
 	switch config.Language {
 	case "":
@@ -264,20 +258,12 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	if err != nil {
 		return build.Artifact{}, err
 	}
-	artifact.Start = started.args
-	artifact.Shared = append(artifact.Shared, started.shared...)
+	artifact.Start = started.Start
+	artifact.Shared = append(artifact.Shared, started.Shared...)
 	artifact.Env = map[string]string{}
-	maps.Copy(artifact.Env, started.env)
+	maps.Copy(artifact.Env, started.Env)
 	maps.Copy(artifact.Env, config.Env)
 	return artifact, nil
-}
-
-// launch describes how a runtime is started: its arguments, the variables that it needs in its
-// environment, and the shared directories that it reads.
-type launch struct {
-	args   []string
-	env    map[string]string
-	shared []string
 }
 
 // note writes a line of the builder's own to the build log.

@@ -30,11 +30,6 @@ var (
 	errSockets = errors.New("the build holds too many sockets")
 )
 
-// limits returns the limits of each command.
-func (b *Builder) limits() child.Limits {
-	return child.Limits{MemoryMB: b.cfg.MemoryMB, Processes: processLimit}
-}
-
 // bounded returns the context of a build's work. The context ends when the build has reached a
 // limit. A build can exceed the limit between two looks at the disk. A build whose files take
 // too much disk at its end fails, too.
@@ -119,15 +114,6 @@ func (j *job) checkRoom() error {
 		return build.Fail(build.ReasonOutOfDisk, "the build was not begun. %s", err)
 	}
 	return err
-}
-
-// checkDisk looks at the disk again, because a build may have written files since the last
-// look.
-func (j *job) checkDisk(dir string) error {
-	if j.overfull(dir) {
-		return build.Fail(build.ReasonOutOfDisk, "the files of the build take more than the %d MB of disk that they may.", j.builder.cfg.DiskMB)
-	}
-	return nil
 }
 
 // overfull reports whether the files of a build, or the files in its home, take more disk than

@@ -18,63 +18,56 @@ import (
 )
 
 // installNode installs the dependencies of a JavaScript repository into its tree.
-func (j *job) installNode(ctx context.Context, tree string, config framework.Config) (launch, error) {
+func (j *job) installNode(ctx context.Context, tree string, config framework.Config) (build.Artifact, error) {
 	version, err := j.checkNode(ctx, tree, config)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	j.record.LanguageVersion = version
 	runtimeDir, err := j.nodeRuntime(ctx)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	install, kept, err := j.installCommand(tree, config, version)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	restored, err := kept.restore(ctx, j)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	if !restored {
 		if err := j.runStep(ctx, install); err != nil {
-			return launch{}, err
+			return build.Artifact{}, err
 		}
 		if err := kept.keep(ctx, j); err != nil {
-			return launch{}, err
+			return build.Artifact{}, err
 		}
 	}
 	if j.spec.BuildCommand != "" {
-		command := step{
-			what: "the build command", text: strconv.Quote(j.spec.BuildCommand), args: []string{"sh", "-c", j.spec.BuildCommand},
-			dir: filepath.Join(tree, config.Dir), reason: build.ReasonBuildCommandFailed,
-		}
-		if err := j.runStep(ctx, command); err != nil {
-			return launch{}, err
+		if err := j.runStep(ctx, shellStep("the build command", j.spec.BuildCommand, filepath.Join(tree, config.Dir), build.ReasonBuildCommandFailed)); err != nil {
+			return build.Artifact{}, err
 		}
 	}
 	if config.Settings.HasUI() {
 		if err := j.bundleComponents(ctx, tree, runtimeDir, config); err != nil {
-			return launch{}, err
+			return build.Artifact{}, err
 		}
 	}
-	return launch{args: []string{"node", filepath.Join(runtimeDir, "main.mjs"), "--config", filepath.Join(tree, config.Dir, config.File)}}, nil
+	return build.Artifact{Start: []string{"node", filepath.Join(runtimeDir, "main.mjs"), "--config", filepath.Join(tree, config.Dir, config.File)}}, nil
 }
 
 // checkNode checks that the machine's node is not older than the version that the
 // configuration names, and returns the version of the machine's node.
 func (j *job) checkNode(ctx context.Context, tree string, config framework.Config) (string, error) {
-	path, err := j.builder.tools.find("node")
+	path, err := j.builder.tools.need("node", "the agent is written in JavaScript, and ")
 	if err != nil {
 		return "", err
-	}
-	if path == "" {
-		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no node.")
 	}
 	var printed strings.Builder
 	ran, err := j.exec(ctx, child.Command{
 		Args: []string{path, "--version"}, Dir: filepath.Join(tree, config.Dir), Env: j.environment(step{}), Stdout: &printed, Confine: j.confinement(step{}),
-	})
+	}, nil)
 	if err != nil || ran.failed() {
 		return "", errors.Join(fmt.Errorf("node --version: %s", ran.lastWords()), err)
 	}
@@ -94,10 +87,7 @@ func (j *job) checkNode(ctx context.Context, tree string, config framework.Confi
 // be kept for later builds.
 func (j *job) installCommand(tree string, config framework.Config, nodeVersion string) (s step, kept modules, err error) {
 	if j.spec.InstallCommand != "" {
-		return step{
-			what: "the install command", text: strconv.Quote(j.spec.InstallCommand), args: []string{"sh", "-c", j.spec.InstallCommand},
-			dir: tree, reason: build.ReasonDependenciesFailed,
-		}, modules{}, nil
+		return shellStep("the install command", j.spec.InstallCommand, tree, build.ReasonDependenciesFailed), modules{}, nil
 	}
 	installation, err := config.Installation(j.tree)
 	if err != nil {
@@ -126,6 +116,11 @@ func (j *job) installCommand(tree string, config framework.Config, nodeVersion s
 	return s, kept, err
 }
 
+// shellStep is a shell command of the deployment.
+func shellStep(what, command, dir, reason string) step {
+	return step{what: what, text: strconv.Quote(command), args: []string{"sh", "-c", command}, dir: dir, reason: reason}
+}
+
 // nodeRuntime returns the runtime's directory with its own packages installed. They are
 // installed once.
 func (j *job) nodeRuntime(ctx context.Context) (string, error) {
@@ -144,12 +139,9 @@ func (j *job) installOwn(ctx context.Context, dir, what string) error {
 	if _, err := os.Stat(installed); err == nil {
 		return nil
 	}
-	npm, err := j.builder.tools.find("npm")
+	npm, err := j.builder.tools.need("npm", "the agent is written in JavaScript, and ")
 	if err != nil {
 		return err
-	}
-	if npm == "" {
-		return build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no npm.")
 	}
 	if err := j.builder.makeShared(); err != nil {
 		return err

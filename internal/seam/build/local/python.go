@@ -65,18 +65,18 @@ const venv = "venv"
 // the same dependencies were resolved before, they are not resolved again, so that a later
 // revision runs the same versions as the earlier revision. The packages that were installed
 // for them are shared.
-func (j *job) installPython(ctx context.Context, tree string, config framework.Config) (launch, error) {
+func (j *job) installPython(ctx context.Context, tree string, config framework.Config) (build.Artifact, error) {
 	uv, err := j.builder.uv(ctx, j)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	runtimeDir, err := j.builder.runtimeDir(framework.Python)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	plan, err := j.plan(tree, config, runtimeDir)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
 	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, plan.Dir), settings: plan.Pip}
@@ -85,25 +85,25 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 		create = append(create, "--python", config.Version)
 	}
 	if err := j.runStep(ctx, step{what: "the creation of", text: "a Python environment", args: create, dir: p.dir, reason: build.ReasonRuntimeMissing}); err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	lock, err := j.resolve(ctx, p, &plan)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	if err := j.recordPython(lock); err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
 	shared, err := j.installPackages(ctx, p, plan, lock)
 	if err != nil {
-		return launch{}, err
+		return build.Artifact{}, err
 	}
-	return launch{
-		args: []string{p.interpreter, "-m", "slipway_runtime", "--config", filepath.Join(tree, config.Dir, config.File)},
-		env: map[string]string{
+	return build.Artifact{
+		Start: []string{p.interpreter, "-m", "slipway_runtime", "--config", filepath.Join(tree, config.Dir, config.File)},
+		Env: map[string]string{
 			"PYTHONPATH": strings.Join(plan.path, string(filepath.ListSeparator)), "PYTHONUNBUFFERED": "1", "VIRTUAL_ENV": own,
 		},
-		shared: shared,
+		Shared: shared,
 	}, nil
 }
 
@@ -315,12 +315,9 @@ func (b *Builder) uv(ctx context.Context, j *job) (string, error) {
 	if _, err := os.Stat(uv); err == nil {
 		return uv, nil
 	}
-	interpreter, err := b.tools.find("python3")
+	interpreter, err := b.tools.need("python3", "the agent is written in Python, and ")
 	if err != nil {
 		return "", err
-	}
-	if interpreter == "" {
-		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in Python, and this machine has no python3.")
 	}
 	if err := errors.Join(child.RemoveFiles(dir), b.makeShared()); err != nil {
 		return "", err

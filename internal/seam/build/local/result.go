@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// storedResult is the content of result.json.
+// storedResult is the content of resultNote.
 type storedResult struct {
 	State     build.State    `json:"state"`
 	CommitSHA string         `json:"commit_sha,omitempty"`
@@ -20,13 +20,12 @@ type storedResult struct {
 	Message   string         `json:"message,omitempty"`
 }
 
-func (b *Builder) resultPath(revision string) string {
-	return filepath.Join(b.recordOf(revision), "result.json")
-}
+// resultNote is the file of a build's record with its result.
+const resultNote = "result.json"
 
 // readResult returns the result of a finished build; a revision without a result is absent.
 func (b *Builder) readResult(revision string) (build.Result, error) {
-	data, err := os.ReadFile(b.resultPath(revision))
+	data, err := os.ReadFile(filepath.Join(b.recordOf(revision), resultNote))
 	if errors.Is(err, os.ErrNotExist) {
 		return build.Result{State: build.Absent}, nil
 	}
@@ -42,12 +41,17 @@ func (b *Builder) readResult(revision string) (build.Result, error) {
 
 // writeResult stores a result completely and durably, or not at all.
 func (b *Builder) writeResult(revision string, result build.Result) error {
-	data, err := json.Marshal(storedResult(result))
-	if err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	if err := replaceFile(b.resultPath(revision), data); err != nil {
+	if err := b.record(revision, resultNote, storedResult(result)); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
+}
+
+// record writes a file of a build's record.
+func (b *Builder) record(revision, name string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(b.recordOf(revision), name), data)
 }

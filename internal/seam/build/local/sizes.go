@@ -2,12 +2,8 @@ package local
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
@@ -21,37 +17,25 @@ type sizes struct {
 	of map[string]size // by revision
 }
 
-// size is the content of size.json, which is beside a build's result. Builds of older versions
-// have no such file, and count as nothing.
+// size is the content of sizeNote. Builds of older versions have no such file, and count as nothing.
 type size struct {
 	Workspace string `json:"workspace"`
 	Bytes     int64  `json:"bytes"`
 }
 
-func (b *Builder) sizePath(revision string) string {
-	return filepath.Join(b.recordOf(revision), "size.json")
-}
+// sizeNote is the file of a build's record with its size.
+const sizeNote = "size.json"
 
 // openSizes reads the sizes of all builds.
 func (b *Builder) openSizes() error {
 	b.sizes.of = map[string]size{}
-	records, err := os.ReadDir(filepath.Dir(b.recordOf("any")))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, entry := range records {
-		data, err := os.ReadFile(b.sizePath(entry.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+	notes, err := b.notes(sizeNote)
+	for revision, note := range notes {
 		var read size
-		if err == nil {
-			err = json.Unmarshal(data, &read)
+		if err := json.Unmarshal([]byte(note), &read); err != nil {
+			return fmt.Errorf("read size of revision %s: %w", revision, err)
 		}
-		if err != nil {
-			return fmt.Errorf("read size of revision %s: %w", entry.Name(), err)
-		}
-		b.sizes.of[entry.Name()] = read
+		b.sizes.of[revision] = read
 	}
 	return err
 }
@@ -59,11 +43,7 @@ func (b *Builder) openSizes() error {
 // keepSize measures a build that has ended, and stores its size.
 func (b *Builder) keepSize(spec build.Spec) error {
 	taken := size{spec.Workspace, disk.Taken(b.dirOf(spec.Revision), math.MaxInt64)}
-	data, err := json.Marshal(taken)
-	if err != nil {
-		return fmt.Errorf("write size: %w", err)
-	}
-	if err := replaceFile(b.sizePath(spec.Revision), data); err != nil {
+	if err := b.record(spec.Revision, sizeNote, taken); err != nil {
 		return fmt.Errorf("write size: %w", err)
 	}
 	b.sizes.mu.Lock()

@@ -110,6 +110,15 @@ func (t tools) find(name string) (string, error) {
 	return t.paths[name], nil
 }
 
+// need is find for a tool without which a build cannot go on. why begins the failure's message.
+func (t tools) need(name, why string) (string, error) {
+	path, err := t.find(name)
+	if err == nil && path == "" {
+		return "", build.Fail(build.ReasonRuntimeMissing, "%sthis machine has no %s.", why, name)
+	}
+	return path, err
+}
+
 // makeShared makes the directories that platform steps write to.
 func (b *Builder) makeShared() error {
 	tools := filepath.Join(b.cfg.Dir, "tools")
