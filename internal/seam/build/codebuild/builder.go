@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/repository"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -276,7 +277,10 @@ func (b *Builder) look(ctx context.Context, revision string) (build.Result, erro
 		return build.Result{State: build.Running}, nil
 	}
 	if note.secret {
-		if err := errors.Join(b.deleteCredentials(ctx, revision), b.forgetSecret(ctx, revision, note)); err != nil {
+		if err := b.deleteCredentials(ctx, revision); err != nil {
+			return build.Result{}, err
+		}
+		if _, err := b.change(ctx, revision, note, table.Attrs{attrSecret: false}); err != nil {
 			return build.Result{}, err
 		}
 	}
@@ -315,7 +319,7 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 			return err
 		}
 	}
-	return b.erase(ctx, revision)
+	return b.cfg.Table.Transact(ctx, table.Delete{Key: keys.Build(revision)})
 }
 
 // search returns the id of the build that runs or waits and will push a tag of a revision, "" if

@@ -83,26 +83,19 @@ func (b *Builder) begin(ctx context.Context, revision string, read note, secret 
 // started completes the note of an attempt. If the note is gone, it was removed meanwhile:
 // started returns an error, so that the build is not forgotten.
 func (b *Builder) started(ctx context.Context, revision string, n note, id string) error {
-	err := b.cfg.Table.Transact(ctx, table.Update{
-		Key: keys.Build(revision), Set: table.Attrs{attrBuild: id}, If: table.Equals(attrToken, n.token),
-	})
-	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
-		n.build = id
+	n.build = id
+	gone, err := b.change(ctx, revision, n, table.Attrs{attrBuild: id})
+	if gone {
 		return errors.Join(errors.New("the build was removed while it was being started"), b.stop(ctx, n), b.deleteCredentials(ctx, revision))
 	}
 	return err
 }
 
-func (b *Builder) forgetSecret(ctx context.Context, revision string, n note) error {
-	err := b.cfg.Table.Transact(ctx, table.Update{
-		Key: keys.Build(revision), Set: table.Attrs{attrSecret: false}, If: table.Equals(attrToken, n.token),
-	})
-	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
-		return nil
+// change sets attributes of a note. gone reports that there is no such note any more.
+func (b *Builder) change(ctx context.Context, revision string, n note, set table.Attrs) (gone bool, err error) {
+	err = b.cfg.Table.Transact(ctx, table.Update{Key: keys.Build(revision), Set: set, If: table.Equals(attrToken, n.token)})
+	if _, gone = errors.AsType[*table.ConditionFailed](err); gone {
+		return true, nil
 	}
-	return err
-}
-
-func (b *Builder) erase(ctx context.Context, revision string) error {
-	return b.cfg.Table.Transact(ctx, table.Delete{Key: keys.Build(revision)})
+	return false, err
 }
