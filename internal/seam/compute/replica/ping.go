@@ -63,13 +63,11 @@ func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 		case time.Since(foreignSince) > t.limits.ContractLimit:
 			return last
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-a.Done():
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

@@ -318,9 +318,7 @@ func (r *release) drain() {
 
 // finish waits for the callers of a draining release, within the limit, and stops it.
 func (r *release) finish() {
-	limit := time.NewTimer(r.target.limits.DrainLimit)
-	defer limit.Stop()
-	if callers := r.awaitLeave(func() int { return r.callers }, limit.C, r.ended); callers > 0 {
+	if callers := r.awaitLeave(func() int { return r.callers }, time.After(r.target.limits.DrainLimit), r.ended); callers > 0 {
 		r.target.log.Warn("release stopped before its callers had left", "revision", r.revision, "callers", callers)
 	}
 	r.stop()

@@ -14,10 +14,9 @@ func (r *release) scale() {
 	if r.sleeps {
 		r.supervised.Go(r.guarded(r.nap))
 	}
-	// over runs while there are more replicas than there is work for.
-	over := time.NewTimer(r.target.limits.IdleLimit)
-	defer over.Stop()
-	for idling := false; ; {
+	// idle fires when there were more replicas than there is work for, for IdleLimit.
+	var idle <-chan time.Time
+	for {
 		present, wanted, changed := r.look()
 		for ; present < wanted; present++ {
 			s := r.add()
@@ -26,13 +25,10 @@ func (r *release) scale() {
 			}
 			r.supervised.Go(r.guarded(func() { s.supervise(nil) }))
 		}
-		if present > wanted && !idling {
-			over.Reset(r.target.limits.IdleLimit)
-		}
-		idling = present > wanted
-		var idle <-chan time.Time
-		if idling {
-			idle = over.C
+		if present <= wanted {
+			idle = nil
+		} else if idle == nil {
+			idle = time.After(r.target.limits.IdleLimit)
 		}
 		r.target.makeRoom()
 		if r.lowest == r.highest && !r.sleeps {
@@ -42,7 +38,7 @@ func (r *release) scale() {
 		case <-changed:
 		case <-idle:
 			r.retire()
-			over.Reset(r.target.limits.IdleLimit)
+			idle = nil
 		case <-r.ctx.Done():
 			return
 		}

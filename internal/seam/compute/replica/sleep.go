@@ -53,11 +53,9 @@ func (r *release) sleep(after time.Duration) (left time.Duration) {
 func (r *release) nap() {
 	limits := r.target.limits
 	for left := time.Duration(0); ; {
-		timer := time.NewTimer(left)
 		select {
-		case <-timer.C:
+		case <-time.After(left):
 		case <-r.ctx.Done():
-			timer.Stop()
 			return
 		}
 		left = r.sleep(limits.SleepAfter)

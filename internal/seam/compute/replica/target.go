@@ -192,8 +192,7 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	}
 	caller := &visitor{patient: true}
 	defer func() { r.giveUp(caller) }()
-	patience := time.NewTimer(t.limits.RoomLimit)
-	defer patience.Stop()
+	patience := time.After(t.limits.RoomLimit)
 	for {
 		endpoint, leave, status, changed := r.enter(caller)
 		if leave != nil {
@@ -211,7 +210,7 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 		}
 		select {
 		case <-changed:
-		case <-patience.C:
+		case <-patience:
 			caller.patient = false
 		case <-ctx.Done():
 			return compute.Endpoint{}, nil, unavailable
