@@ -80,10 +80,13 @@ func (e *engine) admit(ctx context.Context, image string, named reference.Named,
 	if missing != nil && policy == pullNever {
 		return nil, missing
 	}
-	if missing == nil && (policy == pullNever || policy == pullIfNotPresent || (policy == pullTag && digested)) {
-		err = e.ask(ctx, named, keys)
-	} else {
-		err = e.pull(ctx, named, keys)
+	auth, err := e.credentials(ctx, named, keys)
+	switch {
+	case err != nil:
+	case missing == nil && (policy == pullNever || policy == pullIfNotPresent || (policy == pullTag && digested)):
+		_, err = e.client.DistributionInspect(ctx, named.String(), client.DistributionInspectOptions{EncodedRegistryAuth: auth})
+	default:
+		err = e.pull(ctx, named, auth)
 	}
 	if err != nil && missing == nil && policy != pullAlways && !refused(err) {
 		return err, nil
@@ -156,22 +159,8 @@ func (e *engine) credentials(ctx context.Context, named reference.Named, keys ke
 	return keys.of(reference.Domain(named))
 }
 
-// ask makes the engine ask an image's registry for the image, without pulling it.
-func (e *engine) ask(ctx context.Context, named reference.Named, keys keychain) error {
-	auth, err := e.credentials(ctx, named, keys)
-	if err != nil {
-		return err
-	}
-	_, err = e.client.DistributionInspect(ctx, named.String(), client.DistributionInspectOptions{EncodedRegistryAuth: auth})
-	return err
-}
-
 // pull makes the engine pull an image.
-func (e *engine) pull(ctx context.Context, named reference.Named, keys keychain) error {
-	auth, err := e.credentials(ctx, named, keys)
-	if err != nil {
-		return err
-	}
+func (e *engine) pull(ctx context.Context, named reference.Named, auth string) error {
 	progress, err := e.client.ImagePull(ctx, named.String(), client.ImagePullOptions{RegistryAuth: auth})
 	if err != nil {
 		return err

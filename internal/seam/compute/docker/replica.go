@@ -289,11 +289,9 @@ func (r *running) describe(id string) (how string, oom bool, code int, err error
 }
 
 func awaitOutput(copied <-chan struct{}) {
-	limit := time.NewTimer(outputLimit)
-	defer limit.Stop()
 	select {
 	case <-copied:
-	case <-limit.C:
+	case <-time.After(outputLimit):
 	}
 }
 

@@ -104,14 +104,11 @@ func New(cfg Config) (*Target, error) {
 // when it first answers. A new name is written only when the engine is first used.
 func (e *engine) remember() error {
 	text, err := os.ReadFile(e.nameFile())
-	switch {
-	case err == nil && len(text) == 0: // earlier releases did not write the file durably
-		e.cfg.Log.Warn("the server's name at the engine is lost: containers of earlier starts are not looked for", "file", e.nameFile())
-		fallthrough
-	case errors.Is(err, os.ErrNotExist):
+	if errors.Is(err, os.ErrNotExist) {
 		e.server = id.New(time.Now())
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	if e.server = strings.TrimSpace(string(text)); !id.Valid(e.server) {
