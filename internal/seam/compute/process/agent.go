@@ -79,9 +79,11 @@ func (m *machine) launch(ctx context.Context, spec compute.Release, port string)
 	if err := m.makeRoom(spec); err != nil {
 		return nil, err
 	}
-	offered, err := m.offerSocket(spec, confinement.User)
-	if err != nil {
-		return nil, fmt.Errorf("offer a socket: %w", err)
+	var offered *socket // none for a release that fixes its port, or if paths are too long here
+	if !m.Lone(spec) && OffersSockets(m.cfg.Dir) {
+		if offered, err = m.sockets.offer(confinement.User); err != nil {
+			return nil, fmt.Errorf("offer a socket: %w", err)
+		}
 	}
 	if offered != nil && confinement.Private != "" {
 		confinement.Write = append(confinement.Write, offered.dir)
@@ -91,15 +93,6 @@ func (m *machine) launch(ctx context.Context, spec compute.Release, port string)
 		return nil, errors.Join(err, m.sockets.withdraw(offered))
 	}
 	return a, nil
-}
-
-// offerSocket offers a socket to a release's agent. It offers no socket if the release's
-// configuration fixes its port, or if paths are too long here.
-func (m *machine) offerSocket(spec compute.Release, user int) (*socket, error) {
-	if m.Lone(spec) || !OffersSockets(m.cfg.Dir) {
-		return nil, nil //nolint:nilnil // no socket is an answer
-	}
-	return m.sockets.offer(user)
 }
 
 func (m *machine) startProcess(ctx context.Context, spec compute.Release, dir, port string, confinement child.Confinement, offered *socket) (*agent, error) {
@@ -118,7 +111,8 @@ func (m *machine) startProcess(ctx context.Context, spec compute.Release, dir, p
 	if err != nil {
 		return nil, err
 	}
-	limits, leave := limitsOf(spec), m.cfg.Users.Enter(confinement.User)
+	size, leave := spec.Resources.OrDefaults(), m.cfg.Users.Enter(confinement.User)
+	limits := child.Limits{CPU: size.CPU, MemoryMB: size.MemoryMB, Processes: replica.ProcessLimit}
 	process, err := m.children.Start(child.Command{
 		Args:    spec.Artifact.Start,
 		Dir:     spec.Artifact.Dir,
@@ -133,12 +127,6 @@ func (m *machine) startProcess(ctx context.Context, spec compute.Release, dir, p
 	a := &agent{machine: m, revision: spec.Revision, port: port, socket: offered, limits: limits, process: process, output: output, dirs: m.dirsOf(spec), user: confinement.User, leave: leave}
 	m.disk.add(a)
 	return a, nil
-}
-
-// limitsOf returns the limits for one replica and all processes that it starts.
-func limitsOf(spec compute.Release) child.Limits {
-	size := spec.Resources.OrDefaults()
-	return child.Limits{CPU: size.CPU, MemoryMB: size.MemoryMB, Processes: replica.ProcessLimit}
 }
 
 // confinement keeps an agent from everything that is not its own. A release that was built by
