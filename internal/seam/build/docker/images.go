@@ -122,21 +122,14 @@ func (i *Images) build(ctx context.Context, revision string, recipe dockerfile.R
 	}
 	id, last, err := follow(answer.Body, recipe, log)
 	err = errors.Join(err, answer.Body.Close())
-	if err != nil {
-		i.forget(ctx, last)
+	if err != nil && last != "" {
+		// The layers that the build has made are erased, except those that other images have in
+		// common with it. If this fails, it is not an error of the build.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetLimit)
+		defer cancel()
+		_ = i.remove(ctx, last)
 	}
 	return id, err
-}
-
-// forget erases the layers that an unfinished build has made, except the layers that other
-// images have in common with it. If this fails, it is not an error of the build.
-func (i *Images) forget(ctx context.Context, last string) {
-	if last == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetLimit)
-	defer cancel()
-	_ = i.remove(ctx, last)
 }
 
 // remove removes an image, and the layers that no other image has in common with it. It waits

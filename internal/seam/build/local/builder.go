@@ -167,7 +167,7 @@ func New(cfg Config) (*Builder, error) {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.children.Close())
 	}
 	b.release = sync.OnceValue(func() error { return errors.Join(b.children.Close(), b.proxy.Close()) })
-	if err := errors.Join(b.prepareGit(), b.openShared(), b.openHomes(), b.openEnvironments(), b.openSizes()); err != nil {
+	if err := errors.Join(b.prepareGit(), b.openHomes(), b.openEnvironments(), b.openSizes()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
 	}
 	return b, nil
@@ -383,26 +383,6 @@ func openTree(dir string) error {
 		}
 		return nil
 	})
-}
-
-// openShared makes the files and directories readable that earlier servers have left closed.
-func (b *Builder) openShared() error {
-	if b.cfg.Users == nil {
-		return nil
-	}
-	var failed error
-	for _, pattern := range []string{"runtimes", "runtimes/*", "tools", "tools/uv-*", "kept/*/environments", "kept/*/locks", "kept/*/locks/*.txt"} {
-		paths, err := filepath.Glob(filepath.Join(b.cfg.Dir, pattern))
-		failed = errors.Join(failed, err)
-		for _, path := range paths {
-			mode := fs.FileMode(0o755)
-			if filepath.Ext(path) == ".txt" {
-				mode = 0o644
-			}
-			failed = errors.Join(failed, os.Chmod(path, mode))
-		}
-	}
-	return failed
 }
 
 // makeDirs creates directories for the server and its children only.
