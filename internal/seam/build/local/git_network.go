@@ -116,18 +116,13 @@ type remoteFilter struct {
 }
 
 func (f *remoteFilter) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0; {
-		line, after, ended := bytes.Cut(rest, []byte{'\n'})
-		if ended {
-			line = rest[:len(line)+1]
-		}
+	for line := range bytes.SplitAfterSeq(p, []byte{'\n'}) {
 		if err := f.write(line); err != nil {
 			return 0, err
 		}
-		if ended {
+		if bytes.HasSuffix(line, []byte{'\n'}) {
 			f.in, f.drop, f.start = false, false, nil
 		}
-		rest = after
 	}
 	return len(p), nil
 }

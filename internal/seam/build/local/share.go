@@ -1,8 +1,8 @@
 package local
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -64,11 +64,12 @@ func linkSame(ctx context.Context, other, own *os.Root) error {
 		if err != nil || !alike(mine, theirs) {
 			return nil //nolint:nilerr // a file that the other environment does not have is not shared
 		}
-		same, err := sameContent(own, other, path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		content, err := contentOf(own, path)
+		same, failed := contentOf(other, path)
+		if err = errors.Join(err, failed); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			return nil // the other environment was erased just now, or a package lets nobody read the file
 		}
-		if err != nil || !same {
+		if err != nil || content != same {
 			return err
 		}
 		return relink(filepath.Join(other.Name(), path), filepath.Join(own.Name(), path))
@@ -89,32 +90,16 @@ func alike(one, other fs.FileInfo) bool {
 		mine.Uid == theirs.Uid && mine.Gid == theirs.Gid && mine.Dev == theirs.Dev
 }
 
-// sameContent compares a file of two environments.
-func sameContent(one, other *os.Root, path string) (same bool, err error) {
-	mine, err := one.Open(path)
+// contentOf returns a digest of a file of an environment.
+func contentOf(root *os.Root, path string) (digest string, err error) {
+	file, err := root.Open(path)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	defer func() { err = errors.Join(err, mine.Close()) }()
-	theirs, err := other.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, theirs.Close()) }()
-	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
-	for {
-		read, ended := io.ReadFull(mine, a)
-		alsoRead, _ := io.ReadFull(theirs, b)
-		if !bytes.Equal(a[:read], b[:alsoRead]) {
-			return false, nil
-		}
-		switch {
-		case errors.Is(ended, io.EOF), errors.Is(ended, io.ErrUnexpectedEOF):
-			return true, nil
-		case ended != nil:
-			return false, ended
-		}
-	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	hash := sha256.New()
+	_, err = io.Copy(hash, file)
+	return string(hash.Sum(nil)), err
 }
 
 // relink makes a path another name of a file. If a file system permits no more names, the path

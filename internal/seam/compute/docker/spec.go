@@ -2,10 +2,13 @@ package docker
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -121,13 +124,10 @@ func Unsupported(resourceSpec json.RawMessage, secrets []string) []string {
 		return []string{"source_config.resource_spec cannot be read."}
 	}
 	c := &check{}
-	if spec.ServiceAccount != "" {
-		c.breaks("service_account_name", "there are no Kubernetes service accounts")
-	}
+	c.breaks(spec.ServiceAccount != "", "service_account_name", "there are no Kubernetes service accounts")
 	for i, s := range spec.ImagePullSecrets {
-		if !slices.Contains(secrets, s.Name) {
-			c.breaks(fmt.Sprintf("image_pull_secrets[%d].name", i), fmt.Sprintf("it must name one of the deployment's secrets, whose value is a Docker configuration with auths, and there is none of the name %q", s.Name))
-		}
+		c.breaks(!slices.Contains(secrets, s.Name), fmt.Sprintf("image_pull_secrets[%d].name", i),
+			fmt.Sprintf("it must name one of the deployment's secrets, whose value is a Docker configuration with auths, and there is none of the name %q", s.Name))
 	}
 	for i, volume := range spec.Volumes {
 		c.volume(fmt.Sprintf("volumes[%d]", i), volume)
@@ -142,61 +142,51 @@ func Unsupported(resourceSpec json.RawMessage, secrets []string) []string {
 
 type check struct{ broken []string }
 
-func (c *check) breaks(field, why string) {
-	c.broken = append(c.broken, fmt.Sprintf("source_config.resource_spec.%s cannot be had from this server's container engine: %s.", field, why))
+// breaks notes why a field cannot be had, if something is wrong with it.
+func (c *check) breaks(wrong bool, field, why string) {
+	if wrong {
+		c.broken = append(c.broken, fmt.Sprintf("source_config.resource_spec.%s cannot be had from this server's container engine: %s.", field, why))
+	}
 }
 
 func (c *check) labels(field string, labels map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		if strings.HasPrefix(name, labelPrefix) {
-			c.breaks(field, fmt.Sprintf("%q is the platform's, as all names that begin with %s", name, labelPrefix))
-		}
+		c.breaks(strings.HasPrefix(name, labelPrefix), field, fmt.Sprintf("%q is the platform's, as all names that begin with %s", name, labelPrefix))
 	}
 }
 
 func (c *check) volume(field string, volume volumeSpec) {
 	sources := volume.sources()
-	if len(sources) != 1 || sources[0] != "emptyDir" {
-		c.breaks(field, "a volume can be an emptyDir only, not "+orNothing(sources))
+	if !slices.Equal(sources, []string{"emptyDir"}) {
+		c.breaks(true, field, "a volume can be an emptyDir only, not "+cmp.Or(strings.Join(sources, " and "), "nothing"))
 		return
 	}
 	dir, err := volume.emptyDir()
 	switch {
 	case err != nil:
-		c.breaks(field+".emptyDir", "it may have medium and sizeLimit only, as texts")
+		c.breaks(true, field+".emptyDir", "it may have medium and sizeLimit only, as texts")
 	case dir.Medium != "" && dir.Medium != "Memory":
-		c.breaks(field+".emptyDir.medium", `it may be "" or Memory`)
+		c.breaks(true, field+".emptyDir.medium", `it may be "" or Memory`)
 	case dir.SizeLimit != "" && dir.Medium == "":
-		c.breaks(field+".emptyDir.sizeLimit", "a size can be kept with the medium Memory only")
+		c.breaks(true, field+".emptyDir.sizeLimit", "a size can be kept with the medium Memory only")
 	case dir.SizeLimit != "":
-		if _, err := quantity(dir.SizeLimit); err != nil {
-			c.breaks(field+".emptyDir.sizeLimit", err.Error())
-		}
+		c.amount(field+".emptyDir.sizeLimit", dir.SizeLimit)
 	}
 }
 
-func orNothing(sources []string) string {
-	if len(sources) == 0 {
-		return "nothing"
+func (c *check) amount(field, text string) {
+	if _, err := quantity(text); err != nil {
+		c.breaks(true, field, err.Error())
 	}
-	return strings.Join(sources, " and ")
 }
 
 func (c *check) mounts(field string, mounts []mountSpec) {
 	for i, m := range mounts {
 		at := fmt.Sprintf("%s[%d]", field, i)
-		if !strings.HasPrefix(m.MountPath, "/") || m.MountPath == "/" {
-			c.breaks(at+".mountPath", "it must be an absolute path, and not /")
-		}
-		if m.SubPath != "" {
-			c.breaks(at+".subPath", "a volume can be mounted as a whole only")
-		}
-		if m.SubPathExpr != "" {
-			c.breaks(at+".subPathExpr", "a volume can be mounted as a whole only")
-		}
-		if m.MountPropagation != "" && m.MountPropagation != "None" {
-			c.breaks(at+".mountPropagation", "mounts are not propagated")
-		}
+		c.breaks(!strings.HasPrefix(m.MountPath, "/") || m.MountPath == "/", at+".mountPath", "it must be an absolute path, and not /")
+		c.breaks(m.SubPath != "", at+".subPath", "a volume can be mounted as a whole only")
+		c.breaks(m.SubPathExpr != "", at+".subPathExpr", "a volume can be mounted as a whole only")
+		c.breaks(m.MountPropagation != "" && m.MountPropagation != "None", at+".mountPropagation", "mounts are not propagated")
 	}
 }
 
@@ -204,29 +194,24 @@ func (c *check) containers(field string, containers []containerSpec) {
 	for i, of := range containers {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		for j, v := range of.Env {
-			if isSet(v.ValueFrom) {
-				c.breaks(fmt.Sprintf("%s.env[%d].valueFrom", at, j), "there is nothing to take a value from")
-			}
+			c.breaks(isSet(v.ValueFrom), fmt.Sprintf("%s.env[%d].valueFrom", at, j), "there is nothing to take a value from")
 		}
-		if len(of.EnvFrom) > 0 {
-			c.breaks(at+".envFrom", "there is nothing to take variables from")
-		}
+		c.breaks(len(of.EnvFrom) > 0, at+".envFrom", "there is nothing to take variables from")
 		c.mounts(at+".volumeMounts", of.VolumeMounts)
 		c.resources(at+".resources.limits", of.Resources.Limits)
 		c.resources(at+".resources.requests", of.Resources.Requests)
 		c.security(at+".securityContext", of.SecurityContext)
-		if field == "init_containers" && of.RestartPolicy != "" && of.RestartPolicy != "OnFailure" {
-			c.breaks(at+".restartPolicy", "an init container runs to its end; what runs on is one of sidecars")
-		}
+		c.breaks(field == "init_containers" && of.RestartPolicy != "" && of.RestartPolicy != "OnFailure", at+".restartPolicy",
+			"an init container runs to its end; what runs on is one of sidecars")
 	}
 }
 
 func (c *check) resources(field string, amounts map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		if name != "cpu" && name != "memory" {
-			c.breaks(field+"."+name, "it gives out cpu and memory only")
-		} else if _, err := quantity(amounts[name]); err != nil {
-			c.breaks(field+"."+name, err.Error())
+		if name == "cpu" || name == "memory" {
+			c.amount(field+"."+name, amounts[name])
+		} else {
+			c.breaks(true, field+"."+name, "it gives out cpu and memory only")
 		}
 	}
 }
@@ -238,17 +223,38 @@ func (c *check) security(field string, context map[string]json.RawMessage) {
 		case !isSet(value):
 		case name == "runAsUser" || name == "runAsGroup":
 			var id uint32
-			if json.Unmarshal(value, &id) != nil {
-				c.breaks(field+"."+name, "it must be a number")
-			}
+			c.breaks(json.Unmarshal(value, &id) != nil, field+"."+name, "it must be a number")
 		case name == "readOnlyRootFilesystem":
 			var flag bool
-			if json.Unmarshal(value, &flag) != nil {
-				c.breaks(field+"."+name, "it must be true or false")
-			}
+			c.breaks(json.Unmarshal(value, &flag) != nil, field+"."+name, "it must be true or false")
 		case (name == "allowPrivilegeEscalation" || name == "privileged") && string(value) == "false": // containers run like this anyway
 		default:
-			c.breaks(field+"."+name, "it may have runAsUser, runAsGroup and readOnlyRootFilesystem only, and no privileges can be added")
+			c.breaks(true, field+"."+name, "it may have runAsUser, runAsGroup and readOnlyRootFilesystem only, and no privileges can be added")
 		}
 	}
+}
+
+// suffixes of Kubernetes quantities; the longer ones first.
+var suffixes = []struct {
+	name   string
+	factor float64
+}{
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
+	{"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12},
+}
+
+// quantity reads an amount as Kubernetes writes it: 500m, 0.5, 128Mi.
+func quantity(text string) (float64, error) {
+	number, factor := text, 1.0
+	for _, suffix := range suffixes {
+		if rest, ok := strings.CutSuffix(text, suffix.name); ok {
+			number, factor = rest, suffix.factor
+			break
+		}
+	}
+	amount, err := strconv.ParseFloat(number, 64)
+	if err != nil || amount < 0 || math.IsInf(amount, 0) || math.IsNaN(amount) {
+		return 0, fmt.Errorf("%q is no amount such as 500m, 2 or 128Mi", text)
+	}
+	return amount * factor, nil
 }

@@ -59,6 +59,27 @@ func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.C
 	}
 }
 
+// AwaitRelapse looks at intervals until a replica has ended by the release's own fault. The
+// load balancer's health check ends replicas that do not answer.
+func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
+	for {
+		seen, err := t.look(ctx, ref)
+		switch {
+		case clock.IsOver(ctx, err):
+			return "", nil
+		case err != nil:
+			return "", fmt.Errorf("mind release %s: %w", ref.Revision, err)
+		case seen.State == compute.Failed:
+			return seen.Message, nil
+		}
+		select {
+		case <-t.cfg.After(lastPoll):
+		case <-ctx.Done():
+			return "", nil
+		}
+	}
+}
+
 // look returns the release's status as it is now.
 func (t *Target) look(ctx context.Context, ref compute.Ref) (compute.Status, error) {
 	service, err := t.describe(ctx, ref)

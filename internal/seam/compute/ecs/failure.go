@@ -53,13 +53,9 @@ func (t *Target) failureOf(ctx context.Context, service *types.Service, current 
 	if says(event, ours) {
 		return nil, errors.New(event)
 	}
-	last := ""
-	for _, task := range tasks {
-		failure, err := taskFailure(task)
-		if failure != nil || err != nil {
-			return failure, err
-		}
-		last = words(task)
+	failure, last, err := failureIn(tasks)
+	if failure != nil || err != nil {
+		return failure, err
 	}
 	given, reason, err := t.gaveUp(ctx, service, current)
 	switch {
@@ -119,6 +115,18 @@ func (t *Target) gaveUp(ctx context.Context, service *types.Service, current *ty
 // pullError is the beginning, in lower case, of all messages of ECS about images that could
 // not be pulled.
 const pullError = "cannotpull"
+
+// failureIn returns the first failure of the release that ended tasks show, or else the words about
+// the last task.
+func failureIn(tasks []types.Task) (failure *compute.Status, last string, err error) {
+	for _, task := range tasks {
+		if failure, err = taskFailure(task); failure != nil || err != nil {
+			return failure, "", err
+		}
+		last = words(task)
+	}
+	return nil, last, nil
+}
 
 // taskFailure returns the failure of the release if an ended task shows for certain that the
 // tasks after it will fail, too.

@@ -15,8 +15,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs/pod"
 )
 
-var _ compute.Restarter = (*Target)(nil)
-
 // labelRestart is a label of the containers of a task definition that was made for a restart.
 // Its value is the id of the restart.
 const labelRestart = pod.LabelPrefix + "restart"
@@ -238,21 +236,13 @@ func (t *Target) whyNotRestarted(ctx context.Context, service *types.Service, ne
 	if err != nil {
 		return compute.Status{}, err
 	}
-	last := ""
-	for _, task := range ended {
-		if aws.ToString(task.TaskDefinitionArn) != aws.ToString(newest.TaskDefinitionArn) {
-			continue
-		}
-		failure, err := taskFailure(task)
-		if err != nil {
-			return compute.Status{}, err
-		}
-		if failure != nil {
-			return *failure, nil
-		}
-		last = words(task)
+	ended = slices.DeleteFunc(ended, func(task types.Task) bool {
+		return aws.ToString(task.TaskDefinitionArn) != aws.ToString(newest.TaskDefinitionArn)
+	})
+	failure, last, err := failureIn(ended)
+	if failure == nil && err == nil {
+		failure, err = gaveUpFor(last, "", strings.TrimSpace(reason))
 	}
-	failure, err := gaveUpFor(last, "", strings.TrimSpace(reason))
 	if err != nil {
 		return compute.Status{}, err
 	}

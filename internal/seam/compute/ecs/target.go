@@ -81,7 +81,11 @@ type Target struct {
 	endpoints map[string]string
 }
 
-var _ compute.Target = (*Target)(nil)
+var (
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
+)
 
 // maxAttempts is how often the SDK sends a request that is throttled or meets a fault of the
 // service.

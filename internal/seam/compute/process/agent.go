@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+const (
+	host    = "127.0.0.1"
+	homeDir = "home"
+	tempDir = "tmp"
+	// socketVariable names the path at which an agent may listen in place of HOST and PORT.
+	socketVariable = "SLIPWAY_SOCKET"
 )
 
 // agent is one process of a release.
@@ -127,6 +136,21 @@ func (m *machine) startProcess(ctx context.Context, spec compute.Release, dir, p
 	a := &agent{machine: m, revision: spec.Revision, port: port, socket: offered, limits: limits, process: process, output: output, dirs: m.dirsOf(spec), user: confinement.User, leave: leave}
 	m.disk.add(a)
 	return a, nil
+}
+
+// environment is the agent's whole environment. PATH is the only variable of the server's own
+// environment in it.
+func environment(spec compute.Release, dir, port string, offered *socket) []string {
+	env := map[string]string{
+		"PATH":   os.Getenv("PATH"),
+		"HOME":   filepath.Join(dir, homeDir),
+		"TMPDIR": filepath.Join(dir, tempDir),
+	}
+	maps.Copy(env, spec.Environment(host, port))
+	if offered != nil {
+		env[socketVariable] = offered.path()
+	}
+	return compute.Entries(env)
 }
 
 // confinement keeps an agent from everything that is not its own. A release that was built by
