@@ -222,13 +222,7 @@ func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, runID stri
 	}
 	request.Header["Content-Type"] = contentTypeJSON
 	request.Header["Accept"] = acceptBoth
-	if endpoint.Revision != "" {
-		request.Header[headerRevision] = []string{endpoint.Revision}
-	}
-	if endpoint.Token != "" {
-		request.Header["Authorization"] = []string{"Bearer " + endpoint.Token}
-		request.Header[headerSignature] = []string{signNow(endpoint.Token)}
-	}
+	identify(request.Header, endpoint, "Authorization")
 	if parent := traceParent(runID); parent != "" {
 		request.Header["Traceparent"] = []string{parent}
 	}

@@ -5,8 +5,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
 // Names of the platform's own headers, in canonical form.
@@ -14,6 +17,18 @@ const (
 	headerRevision  = "X-Slipway-Revision"
 	headerSignature = "X-Slipway-Signature"
 )
+
+// identify sets the headers that name the agent and prove that the platform asks it. The header
+// authorization gets the token.
+func identify(header http.Header, endpoint compute.Endpoint, authorization string) {
+	if endpoint.Revision != "" {
+		header[headerRevision] = []string{endpoint.Revision}
+	}
+	if endpoint.Token != "" {
+		header[authorization] = []string{"Bearer " + endpoint.Token}
+		header[headerSignature] = []string{signNow(endpoint.Token)}
+	}
+}
 
 // signNow returns the signature of an invocation that is sent now. No other invocation has the
 // same signature. The signature does not cover the body: a party that could change the body on

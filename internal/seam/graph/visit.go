@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -71,11 +72,7 @@ func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.
 		ErrorLog:     log.New(io.Discard, "", 0),
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { failed = classify(r.Context(), err) },
 		ModifyResponse: func(answer *http.Response) error {
-			for name := range answer.Header {
-				if strings.HasPrefix(name, headersOwn) {
-					answer.Header.Del(name)
-				}
-			}
+			dropOwn(answer.Header)
 			if visit.Answer != nil {
 				visit.Answer(answer)
 			}
@@ -86,21 +83,18 @@ func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.
 	return failed
 }
 
+// dropOwn removes the platform's own headers.
+func dropOwn(header http.Header) {
+	maps.DeleteFunc(header, func(name string, _ []string) bool {
+		return strings.HasPrefix(http.CanonicalHeaderKey(name), headersOwn)
+	})
+}
+
 // mark sets the headers of a request that only the platform may set.
 func (v Visit) mark(header http.Header, endpoint compute.Endpoint) {
-	for name := range header {
-		if strings.HasPrefix(http.CanonicalHeaderKey(name), headersOwn) {
-			header.Del(name)
-		}
-	}
+	dropOwn(header)
 	header.Set(headerPrefix, v.Prefix)
-	if endpoint.Revision != "" {
-		header.Set(headerRevision, endpoint.Revision)
-	}
-	if endpoint.Token != "" {
-		header.Set(HeaderVisit, "Bearer "+endpoint.Token)
-		header.Set(headerSignature, signNow(endpoint.Token))
-	}
+	identify(header, endpoint, HeaderVisit)
 	if v.ServerURL != "" {
 		header.Set(headerServer, v.ServerURL)
 	}

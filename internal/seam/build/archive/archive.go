@@ -6,6 +6,7 @@ package archive
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -46,10 +47,7 @@ func Unpack(ctx context.Context, tarball io.Reader, tree *os.Root, limits Limits
 	// The gzip reader reads no more than it needs from a reader that has ReadByte.
 	buffered := bufio.NewReaderSize(raw, 1<<16)
 	if err := u.all(buffered); err != nil {
-		if raw.err != nil {
-			return "", raw.err
-		}
-		return "", err
+		return "", cmp.Or(raw.err, err)
 	}
 	if _, err := io.Copy(io.Discard, buffered); err != nil {
 		return "", err

@@ -35,13 +35,8 @@ type Credentials struct {
 // Given reports whether there are credentials.
 func (c Credentials) Given() bool { return c.Username != "" || c.Password != "" }
 
-// Pair returns "user:password", or "" if there are no credentials.
-func (c Credentials) Pair() string {
-	if !c.Given() {
-		return ""
-	}
-	return c.Username + ":" + c.Password
-}
+// Pair returns "user:password" of credentials that are Given.
+func (c Credentials) Pair() string { return c.Username + ":" + c.Password }
 
 // Network are the protocols of repositories that are not on this machine. git's own protocol
 // is not among them: it has neither encryption nor credentials, and it uses no proxy that

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,10 +175,5 @@ func words(task types.Task) string {
 }
 
 func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return "AWS gives no reason."
+	return cmp.Or(append(texts, "AWS gives no reason.")...)
 }
