@@ -76,20 +76,13 @@ const (
 	attrNewest  = "newest"
 )
 
-func decode(ref Ref, item *table.Item) (Assistant, error) {
+// decode reads an assistant, or a version of it: the caller knows which one.
+func decode(ref Ref, kind string, item *table.Item) (Assistant, error) {
 	r := record.Read(item, kind)
 	a := Assistant{
 		Ref: ref, Version: item.Int(attrCurrent), Created: r.Created(), Updated: r.Updated(),
 		newest: item.Int(attrNewest), change: item.Int(record.Version), stored: true,
 	}
-	r.Decode(&a.Content)
-	return a, r.Err()
-}
-
-// decodeVersion reads a version and returns the assistant with this version as its content.
-func decodeVersion(ref Ref, number int64, item *table.Item) (Assistant, error) {
-	r := record.Read(item, versionKind)
-	a := Assistant{Ref: ref, Version: number, Created: r.Created(), Updated: r.Updated()}
 	r.Decode(&a.Content)
 	return a, r.Err()
 }

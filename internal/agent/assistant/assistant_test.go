@@ -51,7 +51,7 @@ func (f *fixture) clock() time.Time {
 
 func (f *fixture) create(content assistant.Content) assistant.Assistant {
 	f.t.Helper()
-	a, err := f.Create(f.t.Context(), f.owner, "", content, false)
+	a, err := f.Create(f.t.Context(), f.owner, "", content)
 	f.must(err)
 	return a
 }
@@ -67,17 +67,14 @@ func TestADeploymentHasSoManyAssistants(t *testing.T) {
 	count := keys.AssistantCount(f.owner.Workspace, f.owner.Deployment)
 	f.must(f.Delete(t.Context(), f.owner, first.Assistant))
 	f.must(f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": assistant.Most - 2}}))
-	last := f.create(content)
+	f.create(content)
 	refused := func() {
 		t.Helper()
-		if _, err := f.Create(t.Context(), f.owner, "", content, false); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "at most 1000 assistants") {
+		if _, err := f.Create(t.Context(), f.owner, "", content); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "at most 1000 assistants") {
 			t.Errorf("got %v, want a conflict", err)
 		}
 	}
 	refused()
-	if _, err := f.Create(t.Context(), f.owner, last.Assistant, content, true); err != nil {
-		t.Errorf("one that is there: %v", err)
-	}
 	name := "changed"
 	for range 2 { // a default assistant is not counted, neither when it is stored nor when it is deleted
 		if _, err := f.Update(t.Context(), f.owner, assistant.DefaultID("writer"), assistant.Patch{Name: &name}); err != nil {
@@ -192,19 +189,14 @@ func TestCreate(t *testing.T) {
 	if diff := cmp.Diff(want, got.Content); diff != "" {
 		t.Errorf("assistant (-want +got):\n%s", diff)
 	}
-	_, err = f.Create(t.Context(), f.owner, a.Assistant, assistant.Content{Graph: "agent"}, false)
+	_, err = f.Create(t.Context(), f.owner, a.Assistant, assistant.Content{Graph: "agent"})
 	f.wantFault(err, fault.Conflict)
-	kept, err := f.Create(t.Context(), f.owner, a.Assistant, assistant.Content{Graph: "agent"}, true)
-	f.must(err)
-	if kept.Graph != "writer" {
-		t.Errorf("an assistant that was to be kept has graph %q", kept.Graph)
-	}
-	_, err = f.Create(t.Context(), f.owner, assistant.DefaultID("agent"), assistant.Content{Graph: "agent"}, false)
+	_, err = f.Create(t.Context(), f.owner, assistant.DefaultID("agent"), assistant.Content{Graph: "agent"})
 	f.wantFault(err, fault.Conflict)
-	_, err = f.Create(t.Context(), f.owner, "", assistant.Content{Graph: "nobody"}, false)
+	_, err = f.Create(t.Context(), f.owner, "", assistant.Content{Graph: "nobody"})
 	f.wantFault(err, fault.NotFound)
 	large := raw(`{"x":"` + string(make([]byte, 300<<10)) + `"}`)
-	_, err = f.Create(t.Context(), f.owner, "", assistant.Content{Graph: "agent", Context: large}, false)
+	_, err = f.Create(t.Context(), f.owner, "", assistant.Content{Graph: "agent", Context: large})
 	f.wantFault(err, fault.Invalid)
 	other := f.owner
 	other.Workspace = id.New(began)
@@ -267,7 +259,7 @@ func TestVersions(t *testing.T) {
 	f.wantFault(err, fault.NotFound)
 	f.must(f.Delete(t.Context(), f.owner, a.Assistant))
 	f.wantFault(f.Delete(t.Context(), f.owner, a.Assistant), fault.NotFound)
-	again, err := f.Create(t.Context(), f.owner, a.Assistant, assistant.Content{Graph: "agent"}, false)
+	again, err := f.Create(t.Context(), f.owner, a.Assistant, assistant.Content{Graph: "agent"})
 	f.must(err)
 	if versions, err = f.Versions(t.Context(), f.owner, again.Assistant, assistant.Search{Limit: 10}); len(versions) != 1 || err != nil {
 		t.Errorf("an assistant made anew has %d versions, want 1; %v", len(versions), err)

@@ -85,7 +85,7 @@ func TestADeletionWhoseClientHasGone(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tb.after = func() {
-		_, err := f.Create(t.Context(), f.owner, a.Assistant, assistant.Content{Graph: "writer"}, false)
+		_, err := f.Create(t.Context(), f.owner, a.Assistant, assistant.Content{Graph: "writer"})
 		f.must(err)
 		cancel()
 	}

@@ -14,7 +14,8 @@ import (
 
 // Search says which assistants are returned, and in which order.
 type Search struct {
-	// Graph is the exact name of the graph, Name a part of the assistant's name, "" for all.
+	// Graph is the exact name of the graph, Name a part of the assistant's name in upper or lower
+	// case, "" for all.
 	// Metadata is contained in the assistant's metadata.
 	Graph, Name string
 	Metadata    match.Filter
@@ -48,7 +49,7 @@ func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found [
 		Items: s.all(ctx, owner),
 		Read:  func(ctx context.Context, keys ...table.Key) ([]*table.Item, error) { return s.read(ctx, owner, keys) },
 		Decode: func(item *table.Item) (Assistant, bool, error) {
-			a, err := decode(owner.ref(keys.AssistantID(item.Key)), item)
+			a, err := decode(owner.ref(keys.AssistantID(item.Key)), kind, item)
 			if err != nil {
 				return a, false, err
 			}
@@ -111,7 +112,7 @@ func (o Owner) item(graph string) *table.Item {
 }
 
 func (w Search) match(a Assistant) (bool, error) {
-	if (w.Graph != "" && a.Graph != w.Graph) || !containsFold(a.Name, w.Name) {
+	if (w.Graph != "" && a.Graph != w.Graph) || !strings.Contains(strings.ToLower(a.Name), strings.ToLower(w.Name)) {
 		return false, nil
 	}
 	ok, err := w.Metadata.Matches(a.Metadata)
@@ -119,9 +120,4 @@ func (w Search) match(a Assistant) (bool, error) {
 		return false, fmt.Errorf("match assistant %s: %w", a.Assistant, err)
 	}
 	return ok, nil
-}
-
-// containsFold reports whether a name contains the part, ignoring case.
-func containsFold(name, part string) bool {
-	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }

@@ -1,6 +1,7 @@
 package assistant
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,9 +76,9 @@ func (o Owner) checkGraph(graph string) error {
 	return fault.New(fault.NotFound, "Graph %q not found. The deployment's graphs are: %q.", graph, o.Graphs)
 }
 
-// Create makes an assistant with version 1; its id may be "". If the assistant exists already,
-// Create returns a fault.Conflict, or the existing assistant if keep is set.
-func (s *Store) Create(ctx context.Context, owner Owner, assistant string, content Content, keep bool) (Assistant, error) {
+// Create makes an assistant with version 1; its id may be "". It returns a fault.Conflict if the
+// assistant exists already.
+func (s *Store) Create(ctx context.Context, owner Owner, assistant string, content Content) (Assistant, error) {
 	if err := owner.checkGraph(content.Graph); err != nil {
 		return Assistant{}, err
 	}
@@ -89,17 +90,20 @@ func (s *Store) Create(ctx context.Context, owner Owner, assistant string, conte
 		assistant = id.New(now)
 	}
 	made := Assistant{Ref: owner.ref(assistant), Content: content, Version: 1, Created: now, Updated: now, newest: 1, change: 1, stored: true}
-	standing, exists := owner.byDefault(assistant)
-	var err error
-	if !exists {
-		if standing, exists, err = s.insert(ctx, owner, made, now); err != nil {
-			return Assistant{}, err
+	exists := fault.New(fault.Conflict, "Assistant with ID %s already exists.", assistant)
+	if _, standing := owner.byDefault(assistant); standing {
+		return Assistant{}, exists
+	}
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Assistant, record.Outbox, error) {
+		var o record.Outbox
+		stored, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, now, 1)
+		if err == nil && stored >= Most {
+			err = fault.New(fault.Conflict, "A deployment has at most %d assistants. Delete one first.", Most)
 		}
-	}
-	if exists && !keep {
-		err = fault.New(fault.Conflict, "Assistant with ID %s already exists.", assistant)
-	}
-	return standing, err
+		o.AddOr(made.put(now, table.Absent()), record.Always(exists))
+		o.Add(made.putVersion(now), counted)
+		return made, o, err
+	})
 }
 
 // Most is how many assistants a deployment may have in addition to the default ones, because
@@ -114,45 +118,12 @@ func count(workspace, deployment string) record.Count {
 	return record.Count{Key: keys.AssistantCount(workspace, deployment)}
 }
 
-// insert stores a new assistant, or returns the assistant that exists under its id.
-func (s *Store) insert(ctx context.Context, owner Owner, made Assistant, now time.Time) (standing Assistant, exists bool, err error) {
-	var existing Assistant
-	errExists := errors.New("the assistant exists")
-	standing, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (Assistant, record.Outbox, error) {
-		var o record.Outbox
-		stored, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, now, 1)
-		if err != nil {
-			return Assistant{}, o, err
-		}
-		if stored >= Most {
-			a, err := s.Get(ctx, owner, made.Assistant)
-			if fault.Is(err, fault.NotFound) {
-				err = fault.New(fault.Conflict, "A deployment has at most %d assistants. Delete one first.", Most)
-			}
-			exists = true
-			return a, o, err
-		}
-		o.AddOr(made.put(now, table.Absent()), func(item *table.Item) (err error) {
-			if existing, err = decode(made.Ref, item); err == nil {
-				err = errExists
-			}
-			return err
-		})
-		o.Add(made.putVersion(now), counted)
-		return made, o, nil
-	})
-	if errors.Is(err, errExists) {
-		return existing, true, nil
-	}
-	return standing, exists, err
-}
-
 // Get returns an assistant by its id. It returns a fault.NotFound for an unknown id.
 func (s *Store) Get(ctx context.Context, owner Owner, assistant string) (Assistant, error) {
 	ref := owner.ref(assistant)
 	item, err := s.table.Get(ctx, keys.Assistant(ref.Workspace, ref.Deployment, assistant))
 	if err == nil {
-		return decode(ref, item)
+		return decode(ref, kind, item)
 	}
 	if !errors.Is(err, table.ErrNotFound) {
 		return Assistant{}, fmt.Errorf("get assistant: %w", err)
@@ -183,27 +154,18 @@ type Patch struct {
 }
 
 func (p Patch) apply(c Content) (Content, error) {
-	if p.Graph != nil {
-		c.Graph = *p.Graph
-	}
-	if p.Name != nil {
-		c.Name = *p.Name
-	}
-	if p.Description != nil {
-		c.Description = p.Description
-	}
+	c.Graph = *cmp.Or(p.Graph, &c.Graph)
+	c.Name = *cmp.Or(p.Name, &c.Name)
+	c.Description = cmp.Or(p.Description, c.Description)
 	if p.Config != nil {
 		c.Config = p.Config
 	}
 	if p.Context != nil {
 		c.Context = p.Context
 	}
-	if p.Metadata != nil {
-		merged, err := record.Merge(c.Metadata, p.Metadata)
-		if err != nil {
-			return c, err
-		}
-		c.Metadata = merged
+	var err error
+	if c.Metadata, err = record.Merge(c.Metadata, p.Metadata); err != nil {
+		return c, err
 	}
 	return c, c.check()
 }
@@ -244,7 +206,7 @@ func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, ve
 		if err != nil {
 			return a, nil, err
 		}
-		chosen, err := decodeVersion(a.Ref, version, item)
+		chosen, err := decode(a.Ref, versionKind, item)
 		a.Content, a.Version = chosen.Content, version
 		return a, nil, err
 	})
@@ -296,10 +258,11 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 		if err != nil || number > current.newest { // a deleted assistant with the same id may have left it
 			return Assistant{}, false, err
 		}
-		version, err := decodeVersion(current.Ref, number, item)
+		version, err := decode(current.Ref, versionKind, item)
 		if err != nil {
 			return version, false, err
 		}
+		version.Version = number
 		ok, err := search.match(version)
 		return version, ok, err
 	})

@@ -51,7 +51,7 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 	}
 	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(optional.Text(asked.AssistantID)), assistant.Content{
 		Graph: asked.GraphID, Name: name, Description: asked.Description, Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
-	}, false)
+	})
 	if fault.Is(err, fault.Conflict) && asked.AssistantID != nil && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
 		made, err = s.standing(ctx, owner, *asked.AssistantID, err)
 	}
