@@ -26,8 +26,7 @@ const (
 	maxTokens = 4096
 )
 
-// repository is a repository at GitHub. The zero value stands for all repositories of an
-// installation.
+// repository is a repository at GitHub, the zero value all repositories of an installation.
 type repository struct{ owner, name string }
 
 func (r repository) String() string { return r.owner + "/" + r.name }
@@ -128,12 +127,12 @@ func (g *github) ask(ctx context.Context, i Installation, repo repository) (toke
 	read := new("read")
 	if repo == (repository{}) {
 		made, err := g.create(ctx, i, api.InstallationTokenOptions{Permissions: &api.InstallationPermissions{Metadata: read}})
-		return made.token, g.trouble(err, i.Name)
+		return tokenOf(made), g.trouble(err, i.Name)
 	}
 	options := api.InstallationTokenOptions{Repositories: []string{repo.name}, Permissions: &api.InstallationPermissions{Contents: read, Metadata: read}}
 	made, err := g.create(ctx, i, options)
-	if err == nil && len(made.repositories) == 1 && strings.EqualFold(made.repositories[0].GetFullName(), repo.String()) {
-		return made.token, nil
+	if err == nil && len(made.Repositories) == 1 && strings.EqualFold(made.Repositories[0].GetFullName(), repo.String()) {
+		return tokenOf(made), nil
 	}
 	if err != nil && !unprocessable(err) {
 		return token{}, g.trouble(err, i.Name)
@@ -147,7 +146,7 @@ func (g *github) ask(ctx context.Context, i Installation, repo repository) (toke
 	if unprocessable(err) {
 		return token{}, outOfReach(i, repo)
 	}
-	return made.token, g.trouble(err, i.Name)
+	return tokenOf(made), g.trouble(err, i.Name)
 }
 
 // lookUp returns the id of a repository that may have been renamed.
@@ -167,25 +166,21 @@ func (g *github) lookUp(ctx context.Context, i Installation, repo repository) (i
 	return found.GetID(), g.trouble(err, i.Name)
 }
 
-// granted is a token with the repositories that GitHub says it may reach.
-type granted struct {
-	token
-	repositories []*api.Repository
-}
-
-func (g *github) create(ctx context.Context, i Installation, options api.InstallationTokenOptions) (granted, error) {
+func (g *github) create(ctx context.Context, i Installation, options api.InstallationTokenOptions) (*api.InstallationToken, error) {
 	client, err := g.asApp()
 	if err != nil {
-		return granted{}, err
+		return nil, err
 	}
 	made, _, err := client.Apps.CreateInstallationToken(ctx, i.InstallationID, &options)
-	if err != nil {
-		return granted{}, err
+	if err == nil && (made.GetToken() == "" || made.GetExpiresAt().IsZero()) {
+		err = errors.New("GitHub answered without a token")
 	}
-	if made.GetToken() == "" || made.GetExpiresAt().IsZero() {
-		return granted{}, errors.New("GitHub answered without a token")
-	}
-	return granted{token{made.GetToken(), made.GetExpiresAt().Time}, made.Repositories}, nil
+	return made, err
+}
+
+// tokenOf returns the zero token for nil.
+func tokenOf(made *api.InstallationToken) token {
+	return token{made.GetToken(), made.GetExpiresAt().Time}
 }
 
 func unprocessable(err error) bool {
