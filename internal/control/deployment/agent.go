@@ -3,9 +3,16 @@ package deployment
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
+	"fmt"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
 // Agents identifies the agents of deployments by the tokens with which they are invoked.
@@ -37,4 +44,61 @@ func (a Agents) Admit(ctx context.Context, ref Ref, token string) (bool, error) 
 		}
 	}
 	return admitted == 1, nil
+}
+
+// Alarm is the compute.Alarm of deployments: it tells that the agent that serves has ended.
+func (s *Store) Alarm(ctx context.Context, ref compute.Ref, status compute.Status) {
+	if err := s.crashed(ctx, ref, status); err != nil {
+		s.cfg.Log.ErrorContext(ctx, "an agent has ended, and no event tells of it", "deployment", ref.Deployment, "revision", ref.Revision, "error", err)
+	}
+}
+
+// crashed notes an end of a revision's agent. Only the first end of a series is an event: the
+// series lasts until the agent has Recovered, or another revision takes its place. The rollout
+// of a revision that does not serve tells what becomes of that revision.
+func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Status) error {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+		d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
+		if fault.Is(err, fault.NotFound) {
+			return o, nil
+		}
+		if err != nil || d.Active != ref.Revision || d.Status == AwaitingDelete {
+			return o, err
+		}
+		now := s.now()
+		change := table.Update{Key: d.Key(), Set: table.Attrs{attrCrashed: clock.Format(now)}, If: table.All(d.unchanged(), table.Equals(attrActive, d.Active))}
+		if !d.unsettled() {
+			change.Index = overdue(d.Deployment, now)
+		}
+		var events []event.Event
+		if d.Crashed.IsZero() {
+			events = []event.Event{d.ofAgent(event.AgentCrashed, status.Reason, status.Message)}
+		}
+		return s.outbox(ctx, d, events, change)
+	})
+}
+
+// Recovered notes that the agent which serves has not ended for a while. An agent that ended
+// meanwhile has not recovered.
+func (s *Store) Recovered(ctx context.Context, d Deployment) error {
+	since := clock.Format(d.Crashed)
+	recovered := d.ofAgent(event.AgentRecovered, "", fmt.Sprintf("The agent is healthy, and has not ended since %s.", since))
+	change := table.Update{
+		Key: d.Key(), Set: table.Attrs{attrCrashed: ""}, If: table.All(d.unchanged(), table.Equals(attrCrashed, since)),
+	}
+	if !d.unsettled() {
+		change.Index = map[table.Index]table.Key{table.ByDue: {}}
+	}
+	err := s.commit(ctx, d, []event.Event{recovered}, change)
+	if errors.Is(err, record.ErrLost) {
+		return nil
+	}
+	return err
+}
+
+// ofAgent is an event of the agent that serves.
+func (d Deployment) ofAgent(kind event.Type, reason, message string) event.Event {
+	e := d.happened(kind)
+	e.Revision, e.Reason, e.Message = d.Active, reason, message
+	return e
 }
