@@ -18,8 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Note returns a write that must be in the same transaction as the creation or change of a
-// deployment.
+// Note returns a write for the transaction that creates or changes a deployment.
 type Note = record.Note[Deployment]
 
 // NewDeployment is the request to create a deployment.

@@ -291,8 +291,7 @@ func (d Deployment) untold() table.Cond {
 	return table.Equals(attrEvent, d.event)
 }
 
-// ReadyLimit is how long a release may take to become healthy, 0 for the limit of the target
-// that runs it.
+// ReadyLimit is how long a release may take to become healthy, 0 for the limit of its target.
 func (d Deployment) ReadyLimit() time.Duration {
 	if d.ReadinessTimeout == nil {
 		return 0

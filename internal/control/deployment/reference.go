@@ -15,8 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
-// WorkspaceSecrets are the secrets of workspaces. Deployments that no listener runs may refer
-// to them.
+// WorkspaceSecrets are the secrets to which deployments may refer that no listener runs.
 func (s *Store) WorkspaceSecrets() *workspacesecret.Store { return s.secrets }
 
 // secretNames returns the names of the secrets that the references name, each name once.
@@ -184,8 +183,7 @@ func (s *Store) live(ctx context.Context, d Deployment) ([]revision.Revision, er
 	return revisions, nil
 }
 
-// ReasonSecretsTooLarge: the present values of the secrets are larger than the limit for an
-// agent.
+// ReasonSecretsTooLarge: the present values of the secrets are too large for an agent.
 const ReasonSecretsTooLarge = "SECRETS_TOO_LARGE"
 
 // StartError says why an agent cannot be started. A person can correct the cause.

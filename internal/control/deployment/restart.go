@@ -17,8 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Restart is one new start of a deployment's agents, with the values that their secrets have
-// at that time.
+// Restart is a new start of a deployment's agents, with the present values of their secrets.
 type Restart struct {
 	ID string
 	// Revision is the revision whose agents are started again: the active revision, or, if
@@ -71,8 +70,7 @@ func (d Deployment) mustRestart() error {
 	return nil
 }
 
-// Restarted tells that all agents of a deployment run with the values of a restart, once for
-// each restart.
+// Restarted tells once for each restart that all agents of a deployment run with its values.
 func (s *Store) Restarted(ctx context.Context, ref Ref, restartID string) error {
 	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
 		return "All agents were started anew by restart " + restartID + "."

@@ -225,9 +225,8 @@ func (s *Store) MayRollBack(ctx context.Context, d Deployment) (bool, error) {
 	return previous.Reason != revision.ReasonRolledBack, nil
 }
 
-// Rebuild makes a revision from the active revision whose build may not run any more, so that
-// its commit is built again. It does so once: nothing happens if another revision was made
-// since.
+// Rebuild makes a revision from the active revision whose build may not run any more: its commit is
+// built again, unless another revision was made since.
 func (s *Store) Rebuild(ctx context.Context, d Deployment, active revision.Revision) error {
 	if d.Latest != active.Revision || d.Active != active.Revision {
 		return nil

@@ -62,8 +62,7 @@ func (s *Store) StartRollout(ctx context.Context, d Deployment) error {
 	return nil
 }
 
-// StartTeardown starts the workflow that removes the parts of a deleted deployment. It is
-// idempotent.
+// StartTeardown starts the workflow that removes a deleted deployment. It is idempotent.
 func (s *Store) StartTeardown(ctx context.Context, d Deployment) error {
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown})
 	if err := s.cfg.Workflow.Start(ctx, workflow.Teardown, d.TeardownName(), input); err != nil {
@@ -81,9 +80,8 @@ func (d Deployment) TeardownName() string {
 	return d.Deployment + "-" + strconv.Itoa(d.Teardown)
 }
 
-// Advance applies a change of the revision that holds the slot, on the condition that the
-// deployment lives. It returns record.ErrLost if the revision was changed meanwhile: the caller
-// reads again.
+// Advance applies a change of the revision that holds the slot, if the deployment lives. It returns
+// record.ErrLost if the revision was changed meanwhile: the caller reads again.
 func (s *Store) Advance(ctx context.Context, d Deployment, change revision.Change) error {
 	alive := table.Check{Key: d.Key(), If: table.All(table.Equals(attrSlot, d.Slot), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))}
 	return s.commit(ctx, d, d.told(change), change.Write, alive)
@@ -148,8 +146,7 @@ func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, rea
 	return s.commit(ctx, d, d.told(failed), failed.Write, s.passOn(d, table.Attrs{}))
 }
 
-// PassOn passes the slot on from a revision that was cancelled, when nothing of its rollout is
-// left.
+// PassOn passes the slot on from a cancelled revision, when nothing of its rollout is left.
 func (s *Store) PassOn(ctx context.Context, d Deployment) error {
 	return record.Commit(ctx, s.table, record.Write(s.passOn(d, table.Attrs{})))
 }

@@ -173,8 +173,7 @@ func (s *Store) BeginPurge(ctx context.Context, d Deployment) error {
 	return record.Commit(ctx, s.table, record.Write(change))
 }
 
-// Cleared notes that the leftover revisions from before a deletion that was undone do not run
-// any more.
+// Cleared notes that the leftover revisions from before an undone deletion do not run any more.
 func (s *Store) Cleared(ctx context.Context, d Deployment) error {
 	now := s.now()
 	writes := []table.Write{table.Update{Key: d.Key(), Set: table.Attrs{attrLeftover: ""}, If: d.unchanged()}}

@@ -128,8 +128,7 @@ func (r *rules) noControls(field string, name *string) {
 	}
 }
 
-// shellMeta are the characters that a command may not contain, because a shell runs the
-// command.
+// shellMeta are the characters that a command may not contain: a shell runs the command.
 const shellMeta = "'\"`\\\n\r\x00\t|;$<>"
 
 func (r *rules) command(field string, command *string) {
@@ -144,8 +143,7 @@ const (
 	// the environment of an agent as JSON of up to 64 KiB, and a part of this belongs to the
 	// build and the platform.
 	maxSecrets = workspacesecret.MaxSize
-	// maxReferred is the largest number of secrets of the workspace to which a deployment may
-	// refer.
+	// maxReferred is how many secrets of the workspace a deployment may refer to.
 	maxReferred = 20
 )
 
@@ -196,8 +194,7 @@ func (r *rules) variable(source revision.Source, list string, i int, name string
 // environmentName matches the name of an environment variable.
 var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reservedNames are the environment variables that the platform sets itself; a request may not
-// set them.
+// reservedNames are the environment variables that the platform sets, and no request.
 var reservedNames = strings.Fields(`
 	VENDOR_TRACING_V2 PLATFORM_TRACING_V2 VENDOR_ENDPOINT VENDOR_PROJECT PLATFORM_PROJECT PLATFORM_FRAMEWORK_GIT_REPO
 	FRAMEWORK_GIT_REPO_PATH VENDOR_API_KEY PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI

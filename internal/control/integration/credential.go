@@ -132,8 +132,7 @@ func (s *Service) CredentialPage(ctx context.Context, workspace string, window r
 // never changes, because deployments name the credentials for their host.
 type CredentialPatch struct{ User, Token *string }
 
-// PatchCredential gives credentials another user or token, for example after the token was
-// renewed.
+// PatchCredential gives credentials another user or token, for example a renewed token.
 func (s *Service) PatchCredential(ctx context.Context, ref Ref, patch CredentialPatch) (Credential, error) {
 	now := s.now()
 	change := record.Change(ref.credentialKey(), now, nil, table.Cond{})

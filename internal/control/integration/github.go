@@ -126,8 +126,7 @@ func stayOnHost(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bounded cuts a response body that is too large to be an answer from GitHub. The cut body is
-// not JSON.
+// bounded cuts a response body that is too large for GitHub. The cut body is not JSON.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -168,8 +167,7 @@ func plainHost(u *url.URL) string {
 	return strings.TrimSuffix(host, ":443")
 }
 
-// refusal is GitHub's answer to a request that failed; the zero value means that there is no
-// answer.
+// refusal is GitHub's answer to a request that failed, the zero value without an answer.
 type refusal struct {
 	code   int
 	header http.Header

@@ -46,8 +46,7 @@ func (s *Service) BeginInstall(ctx context.Context, workspace string) (link stri
 	return app.installURL(made.String()), nil
 }
 
-// Callback holds the values with which GitHub sends the browser back. The server must not
-// trust them.
+// Callback holds the values with which GitHub sends the browser back. They are not trusted.
 type Callback struct {
 	State, Code    string
 	InstallationID int64
@@ -174,8 +173,7 @@ func (g *github) confirm(ctx context.Context, back Callback) (account string, er
 	return at.GetLogin(), nil
 }
 
-// owns reports whether the person that a code stands for is an account, or an owner of an
-// organization.
+// owns reports whether the person of a code is an account, or an owner of an organization.
 func (g *github) owns(ctx context.Context, code string, person bool, accountID int64, login string) (bool, error) {
 	token, err := g.oauth.Exchange(context.WithValue(ctx, oauth2.HTTPClient, g.http), code)
 	if answer := refused(err); answer.code != 0 && answer.code < http.StatusInternalServerError && !answer.limited() {

@@ -18,8 +18,7 @@ import (
 // GithubIntegration.
 type Installation struct {
 	Ref
-	// InstallationID is GitHub's id of the installation, Name the account where it is
-	// installed.
+	// InstallationID is GitHub's id of the installation, Name the account that has it.
 	InstallationID   int64
 	Name             string
 	Created, Updated time.Time

@@ -62,8 +62,7 @@ func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor 
 	return found, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d of %d", next, size)), nil
 }
 
-// repositories returns a page of GitHub's list and the number of the next page, 0 after the
-// last page.
+// repositories returns a page of GitHub's list, and the number of the next page or 0.
 func (s *Service) repositories(ctx context.Context, ref Ref, options api.ListOptions) ([]Repository, int, error) {
 	i, err := s.GetInstallation(ctx, ref)
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 type gate struct {
 	installation int64
 	turn         string
-	// closed says that the App is being removed from the account: no workspace can bind the
-	// installation.
+	// closed says that the App is being removed from the account: nobody can bind it.
 	closed bool
 	// bound is the number of workspaces that are bound to the installation. Gates of earlier
 	// releases did not count, so the number may be too small.

@@ -42,8 +42,7 @@ type Claim struct {
 // Work is one order.
 type Work struct {
 	compute.Ref
-	// Order is the order's id. The orders of a revision sort by id: a greater id supersedes a
-	// smaller id.
+	// Order is the order's id. Of a revision's orders, a greater id supersedes a smaller id.
 	Order     string
 	Verb      Verb
 	Namespace string

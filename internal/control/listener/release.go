@@ -181,8 +181,7 @@ func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) 
 	return spec, nil
 }
 
-// ReasonOffline is the reason of a Failed release whose listener has not been heard of for too
-// long.
+// ReasonOffline: the listener of a Failed release has not been heard of for too long.
 const ReasonOffline = "LISTENER_OFFLINE"
 
 var (

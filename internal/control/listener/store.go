@@ -19,8 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Config is the configuration of a Store. Each duration that is zero has the default named at
-// its field.
+// Config is the configuration of a Store. A zero duration has the default that its field names.
 type Config struct {
 	Table  table.Table
 	Sealer secret.Sealer

@@ -170,8 +170,7 @@ func (t *Target) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
 	return status.State == compute.Healthy, err
 }
 
-// Remove orders the removal of the release. A release that was not delivered to a listener is
-// gone at once.
+// Remove orders the removal of the release. If no listener has got it, it is gone at once.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 	return record.Decide(ctx, t.table, func(ctx context.Context) (o record.Outbox, err error) {
 		r, err := t.release(ctx, ref)

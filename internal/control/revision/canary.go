@@ -16,8 +16,7 @@ const trial Status = "CANARY"
 const (
 	// ReasonCanary: the revision is DEPLOYING as a canary.
 	ReasonCanary = "CANARY"
-	// ReasonCanaryFailed: the revision was given up because it did not stay healthy as a
-	// canary.
+	// ReasonCanaryFailed: the revision did not stay healthy as a canary.
 	ReasonCanaryFailed = "CANARY_FAILED"
 )
 

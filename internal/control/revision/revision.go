@@ -40,8 +40,7 @@ type Config struct {
 	ImageURI   *string `json:"image_uri,omitempty"`
 	// TarballPath names an upload of the same deployment.
 	TarballPath *string `json:"source_tarball_path,omitempty"`
-	// TrackedPackages are the framework's packages that the client which made the revision
-	// says it has.
+	// TrackedPackages are the framework's packages that the client says it has.
 	TrackedPackages []string `json:"tracked_packages,omitempty"`
 }
 
@@ -89,14 +88,11 @@ type Revision struct {
 	// Waits is set if Reason and Message say what the revision in flight waits for, and not
 	// why it is about to fail.
 	Waits bool
-	// Since is the time when the revision reached each status that it had, and when its Trial
-	// began.
+	// Since is when the revision reached each of its statuses, and when its Trial began.
 	Since map[Status]time.Time
-	// CommitSHA is the commit that was built, or the digest of the tarball; "" before the
-	// build.
+	// CommitSHA is the commit or the digest of the tarball that was built; "" before the build.
 	CommitSHA string
-	// Artifact is the result of the builder, or the image that a target resolved; zero before
-	// that.
+	// Artifact is the result of the builder, or the image that a target resolved; zero before.
 	Artifact build.Artifact
 	// Build records the inputs of the build; nil before the build, and for a revision that
 	// needs no build.
@@ -221,8 +217,7 @@ func (r Revision) Checked() bool {
 	return r.Source.IsImage() || (r.Build != nil && r.Build.Rules >= build.Rules)
 }
 
-// KeepsBuild reports whether the revision has a build, or a build whose removal has only
-// begun.
+// KeepsBuild reports whether the revision has a build, also a build that is being removed.
 func (r Revision) KeepsBuild() bool {
 	if r.Source == InternalDocker && !r.Forgotten {
 		return true
@@ -312,8 +307,7 @@ func (r Revision) told(write table.Update, status Status) Change {
 	return Change{Write: write, Revision: r.Revision, Status: status, Reason: item.Text(attrReason), Message: item.Text(attrMessage)}
 }
 
-// Note records why the revision is about to fail; its status stays. The message may hold the output
-// of a program.
+// Note records why the revision is about to fail; its status stays. The message may hold output.
 func (r Revision) Note(now time.Time, reason, message string) Change {
 	return Change{Write: r.note(now, reason, message), Revision: r.Revision}
 }
@@ -382,8 +376,7 @@ func (r Revision) Cancelled(now time.Time) Change {
 	return r.ended(now, Interrupted, ReasonCancelled, "It was cancelled by request.")
 }
 
-// CutOff ends a revision that was in flight when its deployment was deleted. The deletion was
-// undone.
+// CutOff ends a revision that was in flight when its deployment was deleted, which was undone.
 func (r Revision) CutOff(now time.Time) Change {
 	return r.ended(now, Interrupted, ReasonDeleted, "The deployment was deleted while it was in flight.")
 }

@@ -24,8 +24,7 @@ const (
 	// AwaitingDeploy: built, or an image that needs no build. The rollout hands the release to
 	// the compute target.
 	AwaitingDeploy Status = "AWAITING_DEPLOY"
-	// Deploying: the compute target starts the release; the rollout waits for its health
-	// check.
+	// Deploying: the compute target starts the release, and the rollout waits for its health.
 	Deploying Status = "DEPLOYING"
 	// Deployed: the release was healthy and the revision became the active revision. Terminal,
 	// also when a later revision takes its place.

@@ -20,8 +20,7 @@ const (
 
 var levels = []Level{Debug, Info, Warning, Error, Critical}
 
-// Reaches reports whether the level is at least as serious as another one. Any level reaches
-// "".
+// Reaches reports whether the level is as serious as another one, or more. Any level reaches "".
 func (l Level) Reaches(other Level) bool {
 	return slices.Index(levels, l) >= slices.Index(levels, other)
 }

@@ -48,8 +48,7 @@ func (r Ref) Path() string { return Of(r.Workspace, r.Deployment) + r.Upload + s
 // Of is the beginning of the paths of all tarballs of a deployment.
 func Of(workspace, deployment string) string { return workspace + "/" + deployment + "/" }
 
-// Parse reads a Path. Each part of a Path is an id, so that no path leads out of the directory
-// of uploads.
+// Parse reads a Path. Its parts are ids, so that no path leads out of the directory of uploads.
 func Parse(path string) (Ref, bool) {
 	parts := strings.Split(strings.TrimSuffix(path, suffix), "/")
 	if len(parts) != 3 {
@@ -80,8 +79,7 @@ type Store interface {
 	Grant(ctx context.Context, ref Ref, base string) (Grant, error)
 	// List returns the tarballs of a deployment.
 	List(ctx context.Context, workspace, deployment string) ([]Ref, error)
-	// Remove erases tarballs of a deployment. It does nothing for a tarball that does not
-	// exist.
+	// Remove erases tarballs of a deployment that exist.
 	Remove(ctx context.Context, workspace, deployment string, refs []Ref) error
 	// Erase erases all tarballs of a deployment that is deleted. A tarball that a client sends
 	// later is refused, or the store erases it by itself.

@@ -25,13 +25,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// Config holds the settings of a Registry. A zero value gets the default that its comment
-// names.
+// Config holds the settings of a Registry. A zero value gets the default in its comment.
 type Config struct {
 	// Dir is the directory of all files of the registry.
 	Dir string
-	// Host is the address at which clients and the container engine reach the server: a name
-	// and a port.
+	// Host is the name and port at which clients and the container engine reach the server.
 	Host string
 	// Hasher signs tokens.
 	Hasher secret.Hasher

@@ -120,8 +120,7 @@ func (s *Store) reserve(workspace string, size int64) (free func(), err error) {
 // Close closes the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Grant implements upload.Store. It makes the deployment's directory, without which no tarball is
-// taken.
+// Grant implements upload.Store. No tarball is taken without the directory that it makes.
 func (s *Store) Grant(_ context.Context, ref upload.Ref, base string) (upload.Grant, error) {
 	if err := s.root.MkdirAll(dirOf(ref.Workspace, ref.Deployment), 0o700); err != nil {
 		return upload.Grant{}, err
@@ -141,8 +140,7 @@ var (
 	errSize    = fault.New(fault.TooLarge, "The body has more than %d bytes.", upload.MaxSize)
 )
 
-// Handler takes uploads. If a request is wrong, it passes a fault to fail, which answers the
-// request.
+// Handler takes uploads. It passes the fault of a wrong request to fail, which answers it.
 func (s *Store) Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.receive(w, r); err != nil {
