@@ -125,12 +125,14 @@ func OwnOnce(ctx context.Context, dir string, user int) error {
 	if err != nil {
 		return err
 	}
-	status, known := info.Sys().(*syscall.Stat_t)
-	if !known {
-		return fmt.Errorf("the owner of %s is not known", dir)
-	}
-	if int(status.Uid) == user {
+	if int(statusOf(info).Uid) == user {
 		return nil
 	}
 	return Own(ctx, dir, user)
+}
+
+// statusOf returns the system's own description of a file, which all files of package os have.
+func statusOf(info fs.FileInfo) *syscall.Stat_t {
+	status, _ := info.Sys().(*syscall.Stat_t)
+	return status
 }

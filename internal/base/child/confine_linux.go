@@ -194,13 +194,7 @@ func (c Confinement) enter() error {
 // changeUser gives the calling thread a user and the group of the same number, without any
 // capability.
 func changeUser(user int) error {
-	if err := unix.Setgroups(nil); err != nil {
-		return err
-	}
-	if err := unix.Setresgid(user, user, user); err != nil {
-		return err
-	}
-	if err := unix.Setresuid(user, user, user); err != nil {
+	if err := errors.Join(unix.Setgroups(nil), unix.Setresgid(user, user, user), unix.Setresuid(user, user, user)); err != nil {
 		return err
 	}
 	// The kernel takes the capabilities away with the user, except capabilities that the

@@ -2,10 +2,8 @@ package child
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
 )
@@ -38,23 +36,10 @@ func sharedFiles(user int) (paths []string) {
 		return nil
 	}
 	for _, entry := range entries {
-		if owner(entry) == user {
+		// A file without a status may just have disappeared.
+		if info, err := entry.Info(); err == nil && int(statusOf(info).Uid) == user {
 			paths = append(paths, filepath.Join(SharedMemory, entry.Name()))
 		}
 	}
 	return paths
-}
-
-// owner returns the user to whom a file belongs, -1 if this is not known: the file may just have
-// disappeared.
-func owner(entry fs.DirEntry) int {
-	info, err := entry.Info()
-	if err != nil {
-		return -1
-	}
-	status, known := info.Sys().(*syscall.Stat_t)
-	if !known {
-		return -1
-	}
-	return int(status.Uid)
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // enter is the permission that other users need to go through a directory. groupReads and
@@ -65,12 +64,11 @@ func (c Confinement) letThrough(root *os.Root, name string) error {
 	if err != nil {
 		return err
 	}
-	status, ok := info.Sys().(*syscall.Stat_t)
-	needed := fs.FileMode(enter)
-	if ok && int(status.Gid) == c.User {
+	status, needed := statusOf(info), fs.FileMode(enter)
+	if int(status.Gid) == c.User {
 		needed = enter << 3
 	}
-	if !ok || int(status.Uid) != os.Geteuid() || info.Mode()&needed == needed {
+	if int(status.Uid) != os.Geteuid() || info.Mode()&needed == needed {
 		return nil
 	}
 	return root.Chmod(name, info.Mode().Perm()|needed)
@@ -82,8 +80,8 @@ func (c Confinement) lend(root *os.Root, name string) error {
 	if err != nil {
 		return err
 	}
-	status, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(status.Uid) != os.Geteuid() || info.Mode()&othersRead == othersRead || int(status.Gid) == c.User && info.Mode()&groupReads == groupReads {
+	status := statusOf(info)
+	if int(status.Uid) != os.Geteuid() || info.Mode()&othersRead == othersRead || int(status.Gid) == c.User && info.Mode()&groupReads == groupReads {
 		return nil
 	}
 	if err := root.Lchown(name, -1, c.User); err != nil {

@@ -145,6 +145,14 @@ type pool struct {
 // group holds the connections of one group, the oldest first.
 type group struct{ idle, busy list.List }
 
+// of returns the idle connections, or the busy ones.
+func (g *group) of(idle bool) *list.List {
+	if idle {
+		return &g.idle
+	}
+	return &g.busy
+}
+
 func (g *group) size() int { return g.idle.Len() + g.busy.Len() }
 
 // add gives a connection a place. It returns the connection that loses its place for that,
@@ -182,11 +190,7 @@ func (p *pool) victim() *connection {
 
 func (p *pool) remove(c *connection) {
 	g := p.groups[c.group]
-	if c.idle {
-		g.idle.Remove(c.place)
-	} else {
-		g.busy.Remove(c.place)
-	}
+	g.of(c.idle).Remove(c.place)
 	if g.size() == 0 {
 		delete(p.groups, c.group)
 	}
@@ -200,12 +204,6 @@ func (p *pool) move(c *connection, idle bool) {
 		return
 	}
 	g := p.groups[c.group]
-	if idle {
-		g.busy.Remove(c.place)
-		c.place = g.idle.PushBack(c)
-	} else {
-		g.idle.Remove(c.place)
-		c.place = g.busy.PushBack(c)
-	}
-	c.idle = idle
+	g.of(c.idle).Remove(c.place)
+	c.place, c.idle = g.of(idle).PushBack(c), idle
 }

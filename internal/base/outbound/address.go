@@ -16,39 +16,18 @@ var ErrAddress = errors.New("the address is not public")
 // notPublic are the networks that are no part of the internet, beyond the networks that
 // package netip names: IANA's special purpose registries, and the prefixes that carry an IPv4
 // address inside an IPv6 one, in which any of these networks could hide.
-var notPublic = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"), // carriers' NAT, and metadata services of some clouds
-	netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("192.88.99.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"),
-	netip.MustParsePrefix("64:ff9b::/96"),
-	netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("100::/64"),
-	netip.MustParsePrefix("2001::/23"), // Teredo and others
-	netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), // 6to4
-	netip.MustParsePrefix("3fff::/20"),
-	netip.MustParsePrefix("fec0::/10"),
-}
+var notPublic = prefixes(
+	"100.64.0.0/10", // carriers' NAT, and metadata services of some clouds
+	"2001::/23",     // Teredo and others
+	"2002::/16",     // 6to4
+	"0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001:db8::/32", "3fff::/20", "fec0::/10",
+)
 
 // public reports whether an address belongs to the internet.
 func public(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
-	if !addr.IsGlobalUnicast() || addr.IsPrivate() {
-		return false
-	}
-	for _, network := range notPublic {
-		if network.Contains(addr) {
-			return false
-		}
-	}
-	return true
+	return addr.IsGlobalUnicast() && !addr.IsPrivate() && !notPublic.contains(addr)
 }
 
 // guard is a dialer's Control. It sees the address that a name was resolved to, directly

@@ -14,20 +14,23 @@ import (
 type Networks []netip.Prefix
 
 // Everywhere permits all addresses.
-var Everywhere = Networks{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+var Everywhere = prefixes("0.0.0.0/0", "::/0")
 
 // ofTheMachine are the addresses of the machine itself, of its link and of the services that
 // give it credentials.
-var ofTheMachine = Networks{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("fd00:ec2::/32"),
-}
+var ofTheMachine = prefixes("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "::/96", "fe80::/10", "fd00:ec2::/32")
 
 // elsewhere are the addresses on other machines that Everywhere permits: private networks.
-var elsewhere = Networks{
-	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
-	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
-}.without(ofTheMachine)
+var elsewhere = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7").without(ofTheMachine)
+
+// prefixes reads networks that this package names.
+func prefixes(texts ...string) Networks {
+	networks := make(Networks, len(texts))
+	for i, text := range texts {
+		networks[i] = netip.MustParsePrefix(text)
+	}
+	return networks
+}
 
 // Elsewhere returns the networks without the addresses of the machine itself, of its link and
 // of services that give it credentials. For Everywhere, it returns the private networks.
@@ -41,7 +44,7 @@ func (n Networks) Elsewhere() Networks {
 // WithoutLoopback returns the networks without the addresses of the machine's own programs. A
 // connection to an address that stands for all addresses reaches them, too.
 func (n Networks) WithoutLoopback() Networks {
-	return n.without(Networks{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::/127")})
+	return n.without(prefixes("0.0.0.0/8", "127.0.0.0/8", "::/127"))
 }
 
 // without returns the networks without the addresses of others.
@@ -133,10 +136,10 @@ func (n Networks) All() bool { return slices.Equal(n, Everywhere) || slices.Equa
 
 // permit reports whether an address may be called.
 func (n Networks) permit(addr netip.Addr) bool {
-	if public(addr) {
-		return true
-	}
-	addr = addr.Unmap().WithZone("")
+	return public(addr) || n.contains(addr.Unmap().WithZone(""))
+}
+
+func (n Networks) contains(addr netip.Addr) bool {
 	return slices.ContainsFunc(n, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 

@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -106,18 +107,11 @@ func through(ctx context.Context, proxy *url.URL, target string, header http.Hea
 
 func dialProxy(ctx context.Context, proxy *url.URL) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout}
-	port := proxy.Port()
 	switch proxy.Scheme {
 	case "http":
-		if port == "" {
-			port = "80"
-		}
-		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), port))
+		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), "80")))
 	case "https":
-		if port == "" {
-			port = "443"
-		}
-		return (&tls.Dialer{NetDialer: dialer}).DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), port))
+		return (&tls.Dialer{NetDialer: dialer}).DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), "443")))
 	default:
 		return nil, fmt.Errorf("a proxy with the scheme %s is not supported", proxy.Scheme)
 	}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/watch"
 )
 
 // Limits that hold for every adapter.
@@ -243,3 +244,21 @@ type Watcher interface {
 	// Stop ends the watch. C delivers nothing afterwards.
 	Stop()
 }
+
+type withoutContentsKey struct{}
+
+// WithoutContents says that a caller needs only the keys, attributes and sizes of the items that it
+// reads. A table that would have to ask for their contents leaves the contents out.
+func WithoutContents(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withoutContentsKey{}, true)
+}
+
+// IsWithoutContents reports whether the caller needs no contents.
+func IsWithoutContents(ctx context.Context) bool { return ctx.Value(withoutContentsKey{}) != nil }
+
+// Watchers is an adapter's register of the watchers of each key. They are woken with the item that
+// was found, nil if it is not known.
+type Watchers = watch.Watchers[Key, *Item]
+
+// NewWatchers makes an empty register, as watch.New does.
+func NewWatchers(begin func(Key) (end func())) *Watchers { return watch.New[Key, *Item](begin) }
