@@ -27,9 +27,9 @@ func newThreads() *cobra.Command {
 	return exit.Group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow())
 }
 
-// asksAgent turns a command into a command that talks to the agent of a deployment. Its arguments are
-// the deployment, the id of a thread and, if there are three, the id of a run. run gets the path of
-// the thread or of the run.
+// asksAgent turns a command into a command that talks to the agent of a deployment. Its arguments
+// are the deployment, the id of a thread and, if there are three, the id of a run. run gets the
+// path of the thread or of the run.
 func (w *Where) asksAgent(cmd *cobra.Command, count int, run func(cmd *cobra.Command, found *agent, path string, args []string) error) *cobra.Command {
 	return w.asks(cmd, cobra.ExactArgs(count), func(cmd *cobra.Command, server *api, args []string) error {
 		path := ""

@@ -66,8 +66,8 @@ func Program(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// Run runs the command of a program, which a first signal interrupts and a second signal ends at once.
-// It shows the error of the command, and returns the exit code.
+// Run runs the command of a program, which a first signal interrupts and a second signal ends at
+// once. It shows the error of the command, and returns the exit code.
 func Run(root *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

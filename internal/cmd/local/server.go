@@ -100,8 +100,8 @@ func (s *Server) await(ctx context.Context, data string, before fs.FileInfo) err
 	}
 }
 
-// Find returns the server that has used the data directory last. The error is fs.ErrNotExist if there is
-// none.
+// Find returns the server that has used the data directory last. The error is fs.ErrNotExist if
+// there is none.
 func Find(data string) (client.Server, error) {
 	c, err := standalone.ReadCredentials(data)
 	return client.Server{URL: c.BaseURL, Key: c.APIKey, Tenant: c.TenantID}, err

@@ -35,8 +35,8 @@ func addBounds(flags *pflag.FlagSet, config *standalone.Config) {
 		"how many connections are held at a time, a quarter of them without a key (default: half of the limit of open files, at most 16384)")
 }
 
-// value is the value of a flag that is parsed. It has no text until it is set, because the usage names
-// the default.
+// value is the value of a flag that is parsed. It has no text until it is set, because the usage
+// names the default.
 type value[T any] struct {
 	to         *T
 	kind, text string

@@ -84,8 +84,8 @@ type records struct {
 	close func() error
 }
 
-// onRecords lets a command work on the records that its flags name. The command's PreRunE checks its
-// other flags before the records are opened.
+// onRecords lets a command work on the records that its flags name. The command's PreRunE checks
+// its other flags before the records are opened.
 func onRecords(cmd *cobra.Command, work func(ctx context.Context, r *records, args []string) error) *cobra.Command {
 	var at recordsSource
 	at.flags(cmd)

@@ -89,8 +89,8 @@ func (s scratch) remove(dir string) (err error) {
 	return child.RemoveFiles(dir)
 }
 
-// lockDir takes a directory as disk.LockFile takes a file. A directory that was removed meanwhile does
-// not exist.
+// lockDir takes a directory as disk.LockFile takes a file. A directory that was removed meanwhile
+// does not exist.
 func lockDir(dir string) (*disk.Lock, error) {
 	held, err := disk.LockOpened(os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0))
 	if err != nil {

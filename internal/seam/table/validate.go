@@ -94,7 +94,7 @@ func validateQuery(q Query) error {
 	return nil
 }
 
-// validateDistinct compares pairs: there are nearly always few writes, for which a set takes longer.
+// validateDistinct compares pairs: there are nearly always few writes, and a set takes longer then.
 func validateDistinct(writes []Write) error {
 	for i := range writes {
 		for j := range i {

@@ -58,8 +58,8 @@ const (
 	Aborted   Status = "ABORTED"
 )
 
-// Execution is the description of one execution by its engine. Its JSON is in the records of package
-// workflow/local.
+// Execution is the description of one execution by its engine. Its JSON is in the records of
+// package workflow/local.
 type Execution struct {
 	Machine Machine         `json:"machine"`
 	Name    string          `json:"name"`
