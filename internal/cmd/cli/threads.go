@@ -32,18 +32,18 @@ func newThreads() *cobra.Command {
 // path of the thread or of the run.
 func (w *Where) asksAgent(cmd *cobra.Command, count int, run func(cmd *cobra.Command, found *agent, path string, args []string) error) *cobra.Command {
 	return w.asks(cmd, cobra.ExactArgs(count), func(cmd *cobra.Command, server *api, args []string) error {
-		path := ""
+		path := []string{""}
 		for i, kind := range []string{"thread", "run"}[:count-1] {
 			if !id.Valid(args[i+1]) {
 				return exit.Usagef("%s must be the id of a %s, not %q", strings.ToUpper(kind), kind, args[i+1])
 			}
-			path += "/" + kind + "s/" + args[i+1]
+			path = append(path, kind+"s", args[i+1])
 		}
 		found, err := server.agent(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		return run(cmd, found, found.path+path, args)
+		return run(cmd, found, found.path+strings.Join(path, "/"), args)
 	})
 }
 
