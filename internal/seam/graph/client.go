@@ -191,8 +191,8 @@ var (
 	acceptBoth      = []string{"text/event-stream, application/json"}
 )
 
-// ask posts an invocation, reads a JSON answer that has at most limit bytes more than the invocation
-// into value, and returns the size of the answer. reserve is asked as for Embed.
+// ask posts an invocation, reads a JSON answer into value, and returns the size of the answer. The
+// answer may have limit bytes more than the invocation. reserve is asked as for Embed.
 func (c *Client) ask(ctx context.Context, endpoint compute.Endpoint, asked Invocation, reserve func(bytes int) error, limit int, value any) (size int, err error) {
 	body, err := encode(asked)
 	if err != nil {

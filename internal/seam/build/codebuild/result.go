@@ -13,16 +13,22 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
+// exported returns the variables that the script has set.
+func exported(b *types.Build) map[string]string {
+	variables := map[string]string{}
+	for _, v := range b.ExportedEnvironmentVariables {
+		variables[aws.ToString(v.Name)] = aws.ToString(v.Value)
+	}
+	return variables
+}
+
 // resultOf returns the result of a build that has ended. A build that was stopped, that a fault of
 // CodeBuild has ended, or that CodeBuild does not know any more, is absent.
 func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	if ended == nil {
 		return build.Result{State: build.Absent}, nil
 	}
-	variables := map[string]string{} // which the script has set
-	for _, v := range ended.ExportedEnvironmentVariables {
-		variables[aws.ToString(v.Name)] = aws.ToString(v.Value)
-	}
+	variables := exported(ended)
 	result := build.Result{State: build.Failed, CommitSHA: variables[varCommit], Reason: variables[varReason]}
 	switch {
 	case ended.BuildStatus == types.StatusTypeStopped:

@@ -14,8 +14,8 @@ import (
 
 func readFile(root *os.Root, path string) ([]byte, error) { return ReadFile(root, path, fileLimit) }
 
-// ReadFile reads a file of a tree. It reads only a regular file of at most limit bytes, and does not
-// wait for a pipe that a command has left there.
+// ReadFile reads a file of a tree. It reads only a regular file of at most limit bytes, and does
+// not wait for a pipe that a command has left there.
 func ReadFile(root *os.Root, path string, limit int64) (data []byte, err error) {
 	file, err := root.OpenFile(filepath.Clean(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

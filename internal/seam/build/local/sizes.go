@@ -17,7 +17,7 @@ type sizes struct {
 	of map[string]size // by revision
 }
 
-// size is the content of sizeNote. Builds of older versions have no such file, and count as nothing.
+// size is the content of sizeNote. Builds without such a file count as nothing.
 type size struct {
 	Workspace string `json:"workspace"`
 	Bytes     int64  `json:"bytes"`

@@ -111,15 +111,18 @@ func (t *Target) removeTasks(ctx context.Context, ref compute.Ref) error {
 // definitions returns the ARNs of the release's task definitions with the given status.
 func (t *Target) definitions(ctx context.Context, ref compute.Ref, status types.TaskDefinitionStatus) ([]string, error) {
 	var arns []string
-	pages := ecs.NewListTaskDefinitionsPaginator(t.ecs, &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(t.names.of(ref)), Status: status})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	input := &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(t.names.of(ref)), Status: status}
+	for {
+		page, err := t.ecs.ListTaskDefinitions(ctx, input)
 		if err != nil {
 			return nil, err
 		}
 		arns = append(arns, page.TaskDefinitionArns...)
+		if aws.ToString(page.NextToken) == "" {
+			return arns, nil
+		}
+		input.NextToken = page.NextToken
 	}
-	return arns, nil
 }
 
 func (t *Target) deregister(ctx context.Context, definition string) error {

@@ -109,15 +109,18 @@ func (t *Target) createRule(ctx context.Context, ref compute.Ref, group string) 
 // rules returns all rules of the listener.
 func (t *Target) rules(ctx context.Context) ([]types.Rule, error) {
 	var rules []types.Rule
-	pages := elb.NewDescribeRulesPaginator(t.elb, &elb.DescribeRulesInput{ListenerArn: aws.String(t.cfg.ALBListener)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	input := &elb.DescribeRulesInput{ListenerArn: aws.String(t.cfg.ALBListener)}
+	for {
+		page, err := t.elb.DescribeRules(ctx, input)
 		if err != nil {
 			return nil, err
 		}
 		rules = append(rules, page.Rules...)
+		if aws.ToString(page.NextMarker) == "" {
+			return rules, nil
+		}
+		input.Marker = page.NextMarker
 	}
-	return rules, nil
 }
 
 func isRuleOf(ref compute.Ref) func(types.Rule) bool {

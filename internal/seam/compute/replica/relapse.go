@@ -109,8 +109,8 @@ func (s *slot) probe(ctx context.Context, running Replica) error {
 	}
 }
 
-// isCalled reports whether the replica has callers. If it has none and is deaf, no more callers come
-// in.
+// isCalled reports whether the replica has callers. If it has none and is deaf, no more callers
+// come in.
 func (s *slot) isCalled(deaf bool) bool {
 	r := s.release
 	r.mu.Lock()
