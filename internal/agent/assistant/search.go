@@ -42,9 +42,6 @@ var orders = map[string]func(a, b Assistant) int{
 // Most.
 func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found []Assistant, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
-	if order == nil {
-		return nil, 0, fmt.Errorf("search assistants: there is no order by %q", search.SortBy)
-	}
 	return table.Sorted(ctx, s.table, table.Sorting[Assistant]{
 		Items: s.all(ctx, owner),
 		Read:  func(ctx context.Context, keys ...table.Key) ([]*table.Item, error) { return s.read(ctx, owner, keys) },

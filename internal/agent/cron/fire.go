@@ -143,11 +143,11 @@ func (s *Store) disable(ctx context.Context, ref Ref) error {
 	return err
 }
 
-// Members of the metadata of a cron's run.
-const (
-	metadataCron = "cron_id"
-	metadataDue  = "cron_due"
-)
+// occasion holds the members of the metadata of a cron's run, and of its own thread.
+type occasion struct {
+	Cron string `json:"cron_id"`
+	Due  string `json:"cron_due,omitempty"`
+}
 
 // recent is how many runs of a thread are searched for a run that a dead timer has created.
 const recent = 50
@@ -185,7 +185,7 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	if c.Thread == "" {
 		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))
 		// A client that may see the cron may see the thread.
-		metadata, err := record.Merge(c.Metadata, record.Encode(map[string]string{metadataCron: c.Cron}))
+		metadata, err := record.Merge(c.Metadata, record.Encode(occasion{Cron: c.Cron}))
 		if err != nil {
 			return err
 		}
@@ -205,11 +205,11 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	request := c.Request
 	request.AssistantID, request.Graph = a.Assistant, a.Graph
 	request.Temporary = c.Thread == "" && !c.Keep
-	noted, err := c.noted(due)
+	metadata, err := record.Merge(c.Metadata, record.Encode(occasion{c.Cron, clock.Format(due)}))
 	if err != nil {
 		return err
 	}
-	if request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, noted); err != nil {
+	if request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, metadata); err != nil {
 		return err
 	}
 	_, err = s.Runs.Create(ctx, ref, request)
@@ -225,20 +225,14 @@ func (c Cron) ofThread(err error) error {
 	return gone(err)
 }
 
-// noted returns the metadata of a run: the metadata of the cron, with the due time of the run.
-func (c Cron) noted(due time.Time) (json.RawMessage, error) {
-	return record.Merge(c.Metadata, record.Encode(map[string]string{metadataCron: c.Cron, metadataDue: clock.Format(due)}))
-}
-
 func (s *Store) hasRun(ctx context.Context, ref thread.Ref, c Cron, due time.Time) (bool, error) {
 	runs, _, err := s.Runs.List(ctx, ref, run.Filter{Window: table.Window{Limit: recent}})
 	if err != nil {
 		return false, err
 	}
 	for _, r := range runs {
-		var noted map[string]json.RawMessage
-		if json.Unmarshal(r.Metadata, &noted) == nil &&
-			string(noted[metadataCron]) == string(record.Encode(c.Cron)) && string(noted[metadataDue]) == string(record.Encode(clock.Format(due))) {
+		var noted occasion
+		if json.Unmarshal(r.Metadata, &noted) == nil && noted == (occasion{c.Cron, clock.Format(due)}) {
 			return true, nil
 		}
 	}

@@ -20,9 +20,14 @@ var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cr
 func zoneOf(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, fault.Shape(fault.Detail{Loc: []any{"body", "timezone"}, Msg: "Value error, the time zone is not known", Type: "value_error"})
+		return nil, refuse("timezone", "value_error", "Value error, the time zone is not known")
 	}
 	return zone, nil
+}
+
+// refuse returns the fault of a member of the request.
+func refuse(member, rule, message string) error {
+	return fault.Shape(fault.Detail{Loc: []any{"body", member}, Type: rule, Msg: message})
 }
 
 // ParseEnd reads the time after which a cron does not fire. A time without a zone is in the
@@ -37,17 +42,12 @@ func ParseEnd(text, timezone string) (time.Time, error) {
 		end, err = time.ParseInLocation("2006-01-02T15:04:05", text, zone)
 	}
 	if err == nil && clock.Cut(end).IsZero() { // a stored cron without an end has this time
-		return time.Time{}, fault.Shape(fault.Detail{
-			Loc: []any{"body", "end_time"}, Type: "value_error", Msg: "Value error, the time should be after 0001-01-01T00:00:00Z",
-		})
+		return time.Time{}, refuse("end_time", "value_error", "Value error, the time should be after 0001-01-01T00:00:00Z")
 	}
 	// In UTC, the time may be in a year that does not have four digits, which cannot be
 	// written.
 	if end = clock.Cut(end); err != nil || end.Year() < 1 || end.Year() > 9999 {
-		return time.Time{}, fault.Shape(fault.Detail{
-			Loc: []any{"body", "end_time"}, Type: "datetime_parsing",
-			Msg: "Input should be a valid datetime, as 2030-01-31T08:00:00Z, or without a zone in that of the cron",
-		})
+		return time.Time{}, refuse("end_time", "datetime_parsing", "Input should be a valid datetime, as 2030-01-31T08:00:00Z, or without a zone in that of the cron")
 	}
 	return end, nil
 }
@@ -58,10 +58,8 @@ func (c Content) next(after time.Time) (time.Time, error) {
 	schedule, err := parser.Parse(sundays(c.Schedule))
 	// A time zone has a field of its own, and intervals would begin anew with each process.
 	if err != nil || strings.Contains(c.Schedule, "=") || strings.HasPrefix(c.Schedule, "@every") {
-		return time.Time{}, fault.Shape(fault.Detail{
-			Loc: []any{"body", "schedule"}, Type: "value_error",
-			Msg: "Value error, a schedule is minute, hour, day of the month, month and day of the week, or one of @hourly, @daily, @weekly, @monthly and @yearly",
-		})
+		return time.Time{}, refuse("schedule", "value_error",
+			"Value error, a schedule is minute, hour, day of the month, month and day of the week, or one of @hourly, @daily, @weekly, @monthly and @yearly")
 	}
 	zone, err := zoneOf(c.Timezone)
 	if err != nil {
@@ -69,9 +67,7 @@ func (c Content) next(after time.Time) (time.Time, error) {
 	}
 	at := nextIn(schedule, zone, after)
 	if at.IsZero() {
-		return time.Time{}, fault.Shape(fault.Detail{
-			Loc: []any{"body", "schedule"}, Type: "value_error", Msg: "Value error, the schedule has no time in the next five years",
-		})
+		return time.Time{}, refuse("schedule", "value_error", "Value error, the schedule has no time in the next five years")
 	}
 	if !c.End.IsZero() && at.After(c.End) {
 		return time.Time{}, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -83,9 +82,7 @@ func (s *Store) Create(ctx context.Context, workspace, deployment string, conten
 		return Cron{}, err
 	}
 	if c.Enabled && c.Next.IsZero() {
-		return Cron{}, fault.Shape(fault.Detail{
-			Loc: []any{"body", "end_time"}, Type: "value_error", Msg: "Value error, the cron would never fire: its schedule has no time before its end",
-		})
+		return Cron{}, refuse("end_time", "value_error", "Value error, the cron would never fire: its schedule has no time before its end")
 	}
 	put, err := c.put()
 	if err != nil {
@@ -191,9 +188,6 @@ var orders = map[string]func(a, b Cron) int{
 // crons of the deployment, whose number is bounded.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
-	if order == nil {
-		return nil, 0, fmt.Errorf("search crons: there is no order by %q", search.SortBy)
-	}
 	search.Room = table.PageRoom
 	return table.Sorted(ctx, s.Table, table.Sorting[Cron]{
 		Items: table.Items(ctx, s.Table, keys.Crons(workspace, deployment)),
