@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -17,7 +17,7 @@ func (t *Translator) begin(ctx context.Context) error {
 	t.begun = true
 	t.root(lifecycle{Event: running})
 	if len(t.run.Answers) == 0 {
-		t.skip()
+		t.index++
 		return nil
 	}
 	t.emit(Event{Method: MethodAnswered, Data: record.Encode(map[string]any{"interrupt_ids": t.run.Answers})})
@@ -57,26 +57,14 @@ func (t *Translator) beginAgain(ctx context.Context) error {
 // of these states has no checkpoint: a client may take a state with a checkpoint for an older
 // state than its own, and then removes nothing.
 func (t *Translator) takeBack(ctx context.Context, ids []string) error {
-	last := Seq(t.position, t.index+2)
-	if !t.filter.Wants(Event{Seq: last, Method: MethodValues}) && !t.filter.Wants(Event{Seq: last, Method: MethodCheckpoints}) {
-		t.index += 3
-		return nil
-	}
-	found, err := t.states.Values(ctx, t.run.Ref.Ref, *t.newest)
-	switch {
-	case fault.Is(err, fault.NotFound): // the thread was pruned
-		t.index += 3
-		return nil
-	case err != nil:
-		return err
-	}
-	if removal := removing(found.Values.JSON(), ids); removal != nil {
-		t.emit(Event{Method: MethodValues, Data: removal})
-	} else {
-		t.skip()
-	}
-	t.state(found)
-	return nil
+	return t.withState(ctx, *t.newest, 3, func(found thread.State) {
+		if removal := removing(found.Values.JSON(), ids); removal != nil {
+			t.emit(Event{Method: MethodValues, Data: removal})
+		} else {
+			t.index++
+		}
+		t.state(found)
+	})
 }
 
 // removing returns a state with the removals of messages behind its messages, nil if the state

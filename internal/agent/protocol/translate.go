@@ -112,15 +112,6 @@ func (t *Translator) emit(e Event) {
 // Next returns a number such that no later event has a lower number.
 func (t *Translator) Next() int64 { return Seq(t.position, t.index) }
 
-// wants reports whether the reader wants the next event. The event is made only if the reader
-// wants it.
-func (t *Translator) wants(method string, namespace []string) bool {
-	return t.filter.Wants(Event{Seq: Seq(t.position, t.index), Method: method, Namespace: namespace})
-}
-
-// skip passes over an event that the reader does not want.
-func (t *Translator) skip() { t.index++ }
-
 // lifecycle is the data of a lifecycle event.
 type lifecycle struct {
 	Event     string          `json:"event"`
@@ -174,8 +165,7 @@ type checkpointData struct {
 	Source   string `json:"source"`
 }
 
-// values handles a "values" event. For the root graph, a checkpoint event comes before it. The
-// state is read only for a reader that wants it.
+// values handles a "values" event. For the root graph, a checkpoint event comes before it.
 func (t *Translator) values(ctx context.Context, event run.Event, namespace []string) error {
 	if namespace != nil {
 		t.emit(Event{Method: MethodValues, Namespace: namespace, Data: withoutQuestions(event.Data)})
@@ -188,24 +178,30 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 		t.first = &event
 	}
 	t.newest, t.messages.unkept = &event, nil
-	checkpoints := t.wants(MethodCheckpoints, nil)
-	t.index++
-	values := t.wants(MethodValues, nil)
-	t.index--
-	if !checkpoints && !values {
-		t.index += 2
+	return t.withState(ctx, event, 2, t.state)
+}
+
+// withState reads the state that a "values" event names for some events of it, the last two of
+// which are a checkpoint and the state. It passes over events that the reader does not want, and
+// over events of a thread that was pruned.
+func (t *Translator) withState(ctx context.Context, named run.Event, events int, show func(thread.State)) error {
+	end := t.index + events
+	wants := func(method string, index int) bool {
+		return t.filter.Wants(Event{Seq: Seq(t.position, index), Method: method})
+	}
+	if !wants(MethodCheckpoints, end-2) && !wants(MethodValues, end-1) {
+		t.index = end
 		return nil
 	}
-	found, err := t.states.Values(ctx, t.run.Ref.Ref, event)
-	switch {
-	case fault.Is(err, fault.NotFound): // the thread was pruned
-		t.index += 2
-	case err != nil:
-		return err
-	default:
-		t.state(found)
+	found, err := t.states.Values(ctx, t.run.Ref.Ref, named)
+	if fault.Is(err, fault.NotFound) {
+		t.index = end
+		return nil
 	}
-	return nil
+	if err == nil {
+		show(found)
+	}
+	return err
 }
 
 // state shows a state, and its checkpoint before it.
@@ -261,10 +257,7 @@ func (t *Translator) ask(list json.RawMessage, namespace []string) {
 			continue
 		}
 		t.asked[question.ID] = true
-		value := question.Value
-		if value == nil {
-			value = json.RawMessage("null")
-		}
+		value := state.OrNull(question.Value)
 		// The protocol has "payload"; a widely used client reads "value".
 		t.emit(Event{Method: MethodRequested, Namespace: namespace, Data: record.Encode(map[string]any{
 			"interrupt_id": question.ID, "payload": value, "value": value,
