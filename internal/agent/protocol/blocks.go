@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -169,12 +170,7 @@ func (t *Translator) addCall(m *message, piece json.RawMessage) {
 	}
 	b, index, isNew := m.blockOf(blockCall+key, blockCall)
 	b.text.WriteString(p.Args)
-	if p.ID != "" {
-		b.id = p.ID
-	}
-	if p.Name != "" {
-		b.name = p.Name
-	}
+	b.id, b.name = cmp.Or(p.ID, b.id), cmp.Or(p.Name, b.name)
 	if isNew {
 		t.startBlock(m, index, b.call(""))
 	}
@@ -196,10 +192,7 @@ func (b *block) final() any {
 	case blockText, blockReasoning:
 		return map[string]string{"type": b.kind, b.kind: b.text.String()}
 	case blockCall:
-		args := b.text.String()
-		if args == "" {
-			args = "{}"
-		}
+		args := cmp.Or(b.text.String(), "{}")
 		if !json.Valid([]byte(args)) {
 			return map[string]string{"type": "invalid_tool_call", "id": b.id, "name": b.name, "args": args}
 		}

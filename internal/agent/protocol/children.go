@@ -17,8 +17,6 @@ type children struct {
 	causes map[string]string
 }
 
-func newChildren() *children { return &children{seen: map[string]bool{}, causes: map[string]string{}} }
-
 // open returns the subgraphs that have begun and not ended, the innermost first.
 func (c *children) open() [][]string {
 	open := slices.Clone(c.order)

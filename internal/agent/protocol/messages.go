@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -22,8 +23,6 @@ type messages struct {
 	// had not finished at the newest "values" event, and have returned nothing since.
 	unkept []origin
 }
-
-func newMessages() *messages { return &messages{shown: map[string]bool{}} }
 
 // origin is a message's id, and what makes the message.
 type origin struct {
@@ -344,19 +343,16 @@ func (t *Translator) before(ctx context.Context) (state.Values, error) {
 	if t.earlier != nil {
 		return *t.earlier, nil
 	}
-	var earlier state.Values
+	var earlier thread.State
 	if t.first != nil {
-		found, err := t.states.Values(ctx, t.run.Ref.Ref, *t.first)
-		switch {
-		case fault.Is(err, fault.NotFound): // the thread was pruned
-		case err != nil:
-			return earlier, err
-		default:
-			earlier = found.Values
+		var err error
+		earlier, err = t.states.Values(ctx, t.run.Ref.Ref, *t.first)
+		if err != nil && !fault.Is(err, fault.NotFound) { // the state of a thread that was pruned is empty
+			return state.Values{}, err
 		}
 	}
-	t.earlier = &earlier
-	return earlier, nil
+	t.earlier = &earlier.Values
+	return earlier.Values, nil
 }
 
 // list returns the elements of a list. A value that is no list is returned as the only

@@ -31,8 +31,6 @@ type openCall struct {
 	left bool
 }
 
-func newTools() *tools { return &tools{known: map[string]bool{}, called: map[string]toolCall{}} }
-
 // toolEvent is an agent's event about a tool call, in the form of the protocol or in the form
 // of the callbacks of the JavaScript framework.
 type toolEvent struct {

@@ -54,7 +54,9 @@ type Translator struct {
 func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	return &Translator{
 		states: states, run: r, filter: filter, position: r.Start, asked: map[string]bool{},
-		messages: newMessages(), tools: newTools(), children: newChildren(),
+		messages: &messages{shown: map[string]bool{}},
+		tools:    &tools{known: map[string]bool{}, called: map[string]toolCall{}},
+		children: &children{seen: map[string]bool{}, causes: map[string]string{}},
 	}
 }
 
