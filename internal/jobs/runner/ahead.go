@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -89,7 +90,7 @@ func (a *ahead) arrived(ctx context.Context, event graph.Event) (size, error) {
 	}
 	values := budget.Values(event.Data)
 	if values > budget.MostValues {
-		return taken, &excessError{"JSON values in an event", "in one event", budget.MostValues}
+		return taken, excess("JSON values in an event", "in one event", budget.MostValues)
 	}
 	if err := a.share.Grow(ctx, int64(values)*valueCost); err != nil {
 		return taken, err
@@ -184,33 +185,26 @@ func (i *inbox) stored() {
 	i.accepted = size{}
 }
 
-// excessError says that a run sent more than the limit for a run, or for an event: where names it.
-type excessError struct {
-	what, where string
-	most        int64
+// excess says that a run sent more than the limit for a run, or for an event: where names it.
+func excess(what, where string, most int64) *failedError {
+	message := fmt.Sprintf("The run has sent more than %d %s, which is the most that this server takes %s.", most, what, where)
+	return &failedError{name: run.FailureOutputTooLarge, message: message}
 }
-
-func (e *excessError) Error() string {
-	return fmt.Sprintf("The run has sent more than %d %s, which is the most that this server takes %s.", e.most, e.what, e.where)
-}
-
-// noRoomError says that the server cannot store the data that a run sends.
-type noRoomError struct{ error }
 
 // count returns an error if a run sends more than its limits: events of all its attempts, and
 // bytes of this attempt. It also returns an error if the server has no room to store the data.
 func (r *Runner) count(a *answer, data int) error {
 	if r.Reserve != nil {
 		if err := r.Reserve(); err != nil {
-			return noRoomError{err}
+			return &failedError{name: run.FailureOutOfDisk, message: err.Error()}
 		}
 	}
 	a.bytes += int64(data)
 	if a.bytes > r.MaxBytes {
-		return &excessError{"bytes of events", "of one run", r.MaxBytes}
+		return excess("bytes of events", "of one run", r.MaxBytes)
 	}
 	if a.attempt.Run.Position-a.attempt.Run.Start > r.MaxEvents {
-		return &excessError{"events", "of one run", r.MaxEvents}
+		return excess("events", "of one run", r.MaxEvents)
 	}
 	return nil
 }

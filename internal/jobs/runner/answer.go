@@ -23,13 +23,6 @@ type answer struct {
 	grow         func() error
 }
 
-// updateError says that the agent sent data that cannot be folded into the state.
-type updateError struct{ err error }
-
-func (e *updateError) Error() string { return "The agent's update cannot be applied: " + e.err.Error() }
-
-func (e *updateError) Unwrap() error { return e.err }
-
 // take handles one event. Events of subgraphs, whose names have a namespace, are only shown,
 // to readers that asked for them: the parent's update holds the results of the subgraph. Only
 // the server itself says which run an answer belongs to, and that a run is done: readers would
@@ -47,9 +40,12 @@ func (a *answer) take(event graph.Event) error {
 			err = a.attempt.Checkpoint(c)
 		}
 	case graph.EventWrites:
-		err = a.results(event.Data)
+		err = decoded(event.Data, a.attempt.Writes)
 	case graph.EventUnfinished:
-		err = a.unfinished(event.Data)
+		err = decoded(event.Data, func(messages []graph.Unfinished) error {
+			a.attempt.Unfinished(messages)
+			return nil
+		})
 	case graph.EventUpdates:
 		err = a.attempt.Update(event.Name, event.Data)
 	case graph.EventValues:
@@ -62,28 +58,18 @@ func (a *answer) take(event graph.Event) error {
 		a.attempt.Show(event.Name, event.Data)
 	}
 	if err != nil {
-		return &updateError{err}
+		return &failedError{run.FailureInvalidUpdate, "The agent's update cannot be applied: " + err.Error(), err}
 	}
 	return nil
 }
 
-// results takes the results of a task.
-func (a *answer) results(data json.RawMessage) error {
-	var results graph.Writes
-	if err := json.Unmarshal(data, &results); err != nil {
+// decoded passes the data of an event to take.
+func decoded[T any](data json.RawMessage, take func(T) error) error {
+	var value T
+	if err := json.Unmarshal(data, &value); err != nil {
 		return err
 	}
-	return a.attempt.Writes(results)
-}
-
-// unfinished takes the list of the agent's unfinished messages.
-func (a *answer) unfinished(data json.RawMessage) error {
-	var messages []graph.Unfinished
-	if err := json.Unmarshal(data, &messages); err != nil {
-		return err
-	}
-	a.attempt.Unfinished(messages)
-	return nil
+	return take(value)
 }
 
 // maxMessage is how many bytes the message of a failure may have: it is stored on the run

@@ -19,12 +19,9 @@ import (
 const errorThrottled = "Lambda.TooManyRequestsException"
 
 // giveUp ends a run whose attempts have failed. It puts a run back that no worker could take up,
-// however often one was called, and a run that goes on in another task, which an execution that an
-// earlier version has started also gives up: reconcile starts a new execution for both.
+// however often one was called: reconcile starts a new execution.
 func (r *Runner) giveUp(ctx context.Context, t task) error {
 	switch t.Error.Name {
-	case errorNextSlice, errorNotDue:
-		return nil
 	case errorThrottled, workflow.ErrorBusy:
 		r.Log.WarnContext(ctx, "the run waits for another execution: the platform took no more work for hours", "run", t.Run, "reason", t.Error.Name)
 		return nil
@@ -76,6 +73,17 @@ func endRefused(ctx context.Context, attempt *run.Attempt, refused *graph.Refuse
 	}
 	return finishFailed(ctx, attempt, run.FailureAgentRefused, refused.Error())
 }
+
+// failedError says that the server cannot take what an agent sends, and with which failure the run
+// ends.
+type failedError struct {
+	name, message string
+	cause         error
+}
+
+func (e *failedError) Error() string { return e.message }
+
+func (e *failedError) Unwrap() error { return e.cause }
 
 func finishFailed(ctx context.Context, attempt *run.Attempt, name, message string) error {
 	return attempt.Finish(ctx, run.Outcome{Status: run.Error, Failure: &run.Failure{Name: name, Message: message}})

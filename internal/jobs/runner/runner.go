@@ -147,9 +147,6 @@ type taskError struct {
 
 // result is the output of a Task state.
 type result struct {
-	// Next is always "Done". Only executions that started before NextSlice became an error read it:
-	// they keep their definition, for a year at most. Next may go when they have ended.
-	Next string `json:"next"`
 	// Due is, for the step Due, when the run may begin.
 	Due string `json:"due"`
 }
@@ -171,7 +168,7 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
 	var err error
-	answer := result{Next: "Done"}
+	var answer result
 	switch t.Step {
 	case "Work":
 		err = r.whenDue(ctx, t.Ref())
@@ -440,10 +437,8 @@ func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
 func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (goesOn bool, _ error) {
 	var refused *graph.RefusedError
 	var broken *graph.ProtocolError
-	var invalid *updateError
 	var full *thread.TooLargeError
-	var excess *excessError
-	var noRoom noRoomError
+	var failed *failedError
 	last, cancel := lastWrite(ctx)
 	defer cancel()
 	switch {
@@ -453,12 +448,8 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 		return false, endRefused(last, attempt, refused)
 	case errors.As(err, &broken):
 		return false, finishFailed(last, attempt, run.FailureContractViolation, broken.Error())
-	case errors.As(err, &invalid):
-		return false, finishFailed(last, attempt, run.FailureInvalidUpdate, invalid.Error())
-	case errors.As(err, &excess):
-		return false, finishFailed(last, attempt, run.FailureOutputTooLarge, excess.Error())
-	case errors.As(err, &noRoom):
-		return false, finishFailed(last, attempt, run.FailureOutOfDisk, noRoom.Error())
+	case errors.As(err, &failed):
+		return false, finishFailed(last, attempt, failed.name, failed.message)
 	}
 	if errors.Is(context.Cause(slice), errTimedOut) {
 		return false, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
