@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/base/turn"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -35,21 +36,15 @@ type held struct {
 	// one is locked while a unit is made: each takes up to the whole room.
 	one sync.Mutex
 	mu  sync.Mutex
-	// turns are the turns of the items that are being written.
-	turns map[table.Key]*turn
+	// turns let the writers of one item write one after the other, and no others: a commit takes as
+	// long as the handlers of the item's own deployment that encrypt it.
+	turns *turn.Turns[table.Key]
 	// making is the unit that is made, with the changes since its making began, whose rows take
 	// sinceSize bytes. spoiled says that the unit is of no use, and that no changes are noted.
 	making    *unit
 	since     []change
 	sinceSize int
 	spoiled   bool
-}
-
-// turn lets the writers of one item, and no others, write one after the other: a commit takes as
-// long as the handlers of the item's own deployment that encrypt it.
-type turn struct {
-	taken   chan struct{}
-	writers int
 }
 
 // namespaceRange is a namespace with all namespaces below it: the partition, and the beginning of
@@ -69,7 +64,7 @@ type change struct {
 }
 
 func newHeld(room int) *held {
-	return &held{units: lru.New[namespaceRange, *unit](room), room: room, turns: map[table.Key]*turn{}}
+	return &held{units: lru.New[namespaceRange, *unit](room), room: room, turns: turn.New[table.Key](1)}
 }
 
 // write calls commit, which writes the item at a key and returns what it has changed. A nil
@@ -79,9 +74,9 @@ func (h *held) write(ctx context.Context, key table.Key, commit func() (change, 
 		_, err := commit()
 		return err
 	}
-	end, err := h.await(ctx, key)
+	end, _, err := h.turns.Take(ctx, key)
 	if err != nil {
-		return err
+		return context.Cause(ctx)
 	}
 	defer end()
 	made, err := commit()
@@ -92,32 +87,6 @@ func (h *held) write(ctx context.Context, key table.Key, commit func() (change, 
 		}
 	}
 	return err
-}
-
-// await waits for the writer's turn at an item, which lasts until end is called.
-func (h *held) await(ctx context.Context, key table.Key) (end func(), err error) {
-	h.mu.Lock()
-	at := h.turns[key]
-	if at == nil {
-		at = &turn{taken: make(chan struct{}, 1)}
-		h.turns[key] = at
-	}
-	at.writers++
-	h.mu.Unlock()
-	leave := func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if at.writers--; at.writers == 0 {
-			delete(h.turns, key)
-		}
-	}
-	select {
-	case at.taken <- struct{}{}:
-		return func() { <-at.taken; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, context.Cause(ctx)
-	}
 }
 
 // note notes a change for the unit that is being made, and returns the other units with the

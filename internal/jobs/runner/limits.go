@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -52,67 +50,4 @@ func (r *Runner) limitsOf(ctx context.Context, release started) (compute.RunLimi
 // have taken too long.
 func (r *Runner) within(ctx context.Context, attempt *run.Attempt, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit-r.Runs.Elapsed(attempt.Run), errTimedOut)
-}
-
-// gates limit how many runs of each deployment one process works on at a time; the other runs
-// wait in the order in which they came.
-type gates struct {
-	mu sync.Mutex
-	of map[string]*gate
-}
-
-type gate struct {
-	inside  int
-	waiting []chan struct{}
-}
-
-// enter waits for a place. The caller must leave afterwards. waited says whether no place was
-// free at once.
-func (g *gates) enter(ctx context.Context, deployment string, jobs int) (leave func(), waited bool, err error) {
-	g.mu.Lock()
-	if g.of == nil {
-		g.of = map[string]*gate{}
-	}
-	at := g.of[deployment]
-	if at == nil {
-		at = new(gate)
-		g.of[deployment] = at
-	}
-	leave = func() { g.leave(deployment, at) }
-	if at.inside < jobs && len(at.waiting) == 0 {
-		at.inside++
-		g.mu.Unlock()
-		return leave, false, nil
-	}
-	turn := make(chan struct{})
-	at.waiting = append(at.waiting, turn)
-	g.mu.Unlock()
-	select {
-	case <-turn:
-		return leave, true, nil
-	case <-ctx.Done():
-	}
-	g.mu.Lock()
-	before := len(at.waiting)
-	at.waiting = slices.DeleteFunc(at.waiting, func(other chan struct{}) bool { return other == turn })
-	had := len(at.waiting) == before // the turn came at the same moment
-	g.mu.Unlock()
-	if had {
-		leave()
-	}
-	return nil, true, ctx.Err()
-}
-
-// leave gives a place to the next waiting run.
-func (g *gates) leave(deployment string, at *gate) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(at.waiting) > 0 {
-		close(at.waiting[0])
-		at.waiting = at.waiting[1:]
-		return
-	}
-	if at.inside--; at.inside == 0 {
-		delete(g.of, deployment)
-	}
 }

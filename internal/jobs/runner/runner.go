@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/base/turn"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -97,7 +98,8 @@ type Config struct {
 type Runner struct {
 	Config
 
-	gates gates
+	// turns limit how many runs of each deployment this process works on at a time.
+	turns *turn.Turns[string]
 	busy  *meter
 	// known holds the limits of releases, which change with a restart only.
 	known *lru.Cache[started, compute.RunLimits]
@@ -124,7 +126,7 @@ func New(c Config) *Runner {
 		c.Now = clock.System
 	}
 	return &Runner{
-		Config: c, busy: newMeter(c), known: lru.New[started, compute.RunLimits](mostKnown),
+		Config: c, turns: turn.New[string](c.Jobs), busy: newMeter(c), known: lru.New[started, compute.RunLimits](mostKnown),
 		alone: make(chan struct{}, 1), grown: make(chan struct{}, 1),
 	}
 }
@@ -347,7 +349,7 @@ func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (r
 			return release, limits, leave, nil
 		}
 		var waited bool
-		if leave, waited, err = r.gates.enter(slice, release.Workspace+"/"+release.Deployment, r.Jobs); err != nil || !waited {
+		if leave, waited, err = r.turns.Take(slice, ref.Workspace+"/"+ref.Deployment); err != nil || !waited {
 			return release, limits, leave, err
 		}
 		// Another release may serve by now.
