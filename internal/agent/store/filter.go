@@ -1,14 +1,15 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/match"
 )
 
 // Filter is a parsed filter of a search. A member is compared with the same member of the
@@ -21,7 +22,7 @@ func ParseFilter(text json.RawMessage) (Filter, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return Filter{}, nil
 	}
-	parsed, err := parse(text)
+	parsed, err := match.Decode(text)
 	if err != nil {
 		return Filter{}, fmt.Errorf("read filter: %w", err)
 	}
@@ -68,19 +69,12 @@ func hasOperator(members map[string]any) bool {
 	return false
 }
 
-func parse(text []byte) (value any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	err = decoder.Decode(&value)
-	return value, err
-}
-
 // Matches reports whether a value, which must be a JSON object, passes the filter.
 func (f Filter) Matches(value json.RawMessage) (bool, error) {
 	if len(f.members) == 0 {
 		return true, nil
 	}
-	found, err := parse(value)
+	found, err := match.Decode(value)
 	if err != nil {
 		return false, fmt.Errorf("read value: %w", err)
 	}
@@ -111,15 +105,7 @@ func matches(found, wanted any) bool {
 		return true
 	case []any:
 		elements, ok := found.([]any)
-		if !ok || len(elements) != len(wanted) {
-			return false
-		}
-		for i, element := range wanted {
-			if !matches(elements[i], element) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(elements, wanted, matches)
 	default:
 		return same(found, wanted)
 	}

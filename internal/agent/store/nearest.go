@@ -15,13 +15,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// hit is a row with its score.
+// hit is a row with its score, or unranked.
 type hit struct {
 	key     table.Key
 	updated time.Time
 	score   float64
-	ranked  bool
 }
+
+// unranked is less than each score.
+const unranked = -2
 
 // score gives a ranker the scores of items.
 func (u *unit) score(r *ranker, items []*table.Item) {
@@ -74,8 +76,8 @@ func nearestOf(rows []row, query []float32, now time.Time, most int) (best []hit
 			continue
 		}
 		total++
-		one := hit{key: r.key, updated: r.updated, ranked: r.vectors != nil}
-		if one.ranked {
+		one := hit{r.key, r.updated, unranked}
+		if r.vectors != nil {
 			one.score = similarity(query, r.vectors)
 		}
 		if len(best) == most && (most == 0 || compareHits(one, best[most-1]) >= 0) {
@@ -89,12 +91,6 @@ func nearestOf(rows []row, query []float32, now time.Time, most int) (best []hit
 
 // compareHits is the order of a search, as nearest is for items.
 func compareHits(a, b hit) int {
-	switch {
-	case a.ranked != b.ranked && a.ranked:
-		return -1
-	case a.ranked != b.ranked:
-		return 1
-	}
 	if order := cmp.Or(cmp.Compare(b.score, a.score), b.updated.Compare(a.updated)); order != 0 || a.key == b.key {
 		return order
 	}
@@ -133,7 +129,7 @@ func (s *Store) nearest(ctx context.Context, near *ranker, window table.Window) 
 			if err != nil {
 				return nil, 0, err
 			}
-			if some[i].ranked {
+			if some[i].score > unranked {
 				item.Score = &some[i].score
 			}
 			found = append(found, item)

@@ -110,16 +110,15 @@ func (s *Store) sorted(ctx context.Context, owner Owner, below []string, near *r
 
 // nearest is the order of a search, as compareHits is for rows.
 func nearest(a, b *Item) int {
-	rank := 0
-	switch {
-	case a.Score != nil && b.Score != nil:
-		rank = cmp.Compare(*b.Score, *a.Score)
-	case a.Score != nil:
-		rank = -1
-	case b.Score != nil:
-		rank = 1
-	}
+	rank := cmp.Compare(b.rank(), a.rank())
 	return cmp.Or(rank, b.Updated.Compare(a.Updated), slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))
+}
+
+func (i *Item) rank() float64 {
+	if i.Score == nil {
+		return unranked
+	}
+	return *i.Score
 }
 
 // below returns the items below a namespace. When it yields an item, near has the scores of the

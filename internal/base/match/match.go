@@ -33,7 +33,7 @@ func Parse(filter json.RawMessage) (Filter, error) {
 	if len(filter) == 0 {
 		return Filter{}, nil
 	}
-	wanted, err := decode(filter)
+	wanted, err := Decode(filter)
 	if err != nil {
 		return Filter{}, fmt.Errorf("read filter: %w", err)
 	}
@@ -55,7 +55,7 @@ func (f Filter) Matches(document json.RawMessage) (bool, error) {
 	if len(document) == 0 {
 		document = json.RawMessage("null")
 	}
-	found, err := decode(document)
+	found, err := Decode(document)
 	if err != nil {
 		return false, fmt.Errorf("read document: %w", err)
 	}
@@ -66,9 +66,9 @@ func (f Filter) contained(found any) bool {
 	return (f.wanted == nil || contains(found, f.wanted)) && (f.also == nil || f.also.contained(found))
 }
 
-// decode keeps numbers in their written form, so that large numbers that differ stay
-// different.
-func decode(text json.RawMessage) (value any, err error) {
+// Decode reads a JSON value. It keeps numbers in their written form, so that large numbers that
+// differ stay different.
+func Decode(text json.RawMessage) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
