@@ -52,16 +52,9 @@ const (
 	// attrOpen says that the namespace of a marker accepts items without a write of the
 	// marker.
 	attrOpen = "open"
-	// attrFades says that items of a marker's namespace may expire. A marker that an earlier
-	// version made does not have this attribute.
+	// attrFades says that items of a marker's namespace may expire.
 	attrFades = "fades"
 )
-
-// fades reports whether items of a marker's namespace may expire, as far as the marker says.
-func fades(marker *table.Item) bool {
-	said, ok := marker.Attrs[attrFades].(bool)
-	return said || !ok
-}
 
 // maxName is how many bytes a namespace and a key may have together, escaped as they are
 // stored.

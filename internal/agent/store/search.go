@@ -294,7 +294,7 @@ func (n Namespaces) of(markers []*table.Item) (namespaces []marked, err error) {
 		if n.MaxDepth > 0 {
 			shown = shown[:min(len(shown), n.MaxDepth)]
 		}
-		namespaces = append(namespaces, marked{namespace, shown, fades(item)})
+		namespaces = append(namespaces, marked{namespace, shown, item.Bool(attrFades)})
 	}
 	return namespaces, nil
 }

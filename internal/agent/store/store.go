@@ -69,7 +69,8 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 	}
 	next.counted = s.pool.Draw(size)
 	return s.held.write(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key), func() (change, error) {
-		return change{row: next.row(now, vectors.space), vectors: vectors.data}, s.put(ctx, owner, next, now, vectors)
+		placed := &row{space: vectors.space, updated: now.Truncate(time.Microsecond), expires: next.expiry(now)}
+		return change{row: placed, vectors: vectors.data}, s.put(ctx, owner, next, now, vectors)
 	})
 }
 
@@ -131,7 +132,7 @@ func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires b
 	}
 	if standing != nil {
 		put.If = unchanged(standing)
-		put.Item.Attrs[attrFades] = expires || fades(standing)
+		put.Item.Attrs[attrFades] = expires || standing.Bool(attrFades)
 		put.Item.Attrs[record.Version] = standing.Int(record.Version) + 1
 	}
 	return put

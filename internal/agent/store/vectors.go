@@ -96,11 +96,6 @@ func (i Item) putVectors(owner Owner, now time.Time, data []byte) table.Put {
 	return table.Put{Item: table.Item{Key: i.vectorsKey(owner), Attrs: attrs, Body: data, Expires: i.expiry(now)}}
 }
 
-// row returns the item, which was put now, as a unit has it, without its key and its vectors.
-func (i Item) row(now time.Time, space string) *row {
-	return &row{space: space, updated: now.Truncate(time.Microsecond), expires: i.expiry(now)}
-}
-
 // floats reads vectors.
 func floats(data []byte) []float32 {
 	read := make([]float32, len(data)/widthOf)
