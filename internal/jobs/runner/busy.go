@@ -36,12 +36,6 @@ func (w *work) count(until time.Time) {
 	}
 }
 
-func (w *work) take() time.Duration {
-	untold := w.untold
-	w.untold = 0
-	return untold
-}
-
 // newMeter returns a meter, which is nil if nobody is told.
 func newMeter(c Config) *meter {
 	if c.Busy == nil {
@@ -108,8 +102,8 @@ func (m *meter) full() map[compute.Ref]time.Duration {
 	done := map[compute.Ref]time.Duration{}
 	for release, w := range m.of {
 		w.count(minute)
-		if worked := w.take(); worked > 0 {
-			done[release] = worked
+		if w.untold > 0 {
+			done[release], w.untold = w.untold, 0
 		}
 	}
 	return done

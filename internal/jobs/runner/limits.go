@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
-	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// errTimedOut says that a run took longer than its deployment allows.
+// errTimedOut says that all attempts of a run together took longer than its deployment allows.
 var errTimedOut = errors.New("the run took too long")
 
 // mostKnown bounds the memory of the limits that are remembered, and knownSize is the memory of
@@ -44,10 +42,4 @@ func (r *Runner) limitsOf(ctx context.Context, release started) (compute.RunLimi
 	limits.Timeout = cmp.Or(limits.Timeout, r.Timeout)
 	r.known.Put(release, limits, knownSize)
 	return limits, nil
-}
-
-// within returns the context of a run's work. It ends when all attempts of the run together
-// have taken too long.
-func (r *Runner) within(ctx context.Context, attempt *run.Attempt, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit-r.Runs.Elapsed(attempt.Run), errTimedOut)
 }

@@ -253,7 +253,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 	if err != nil {
 		return false, r.unclaimed(ctx, ref, err)
 	}
-	limited, stop := r.within(slice, attempt, limits.Timeout)
+	limited, stop := context.WithTimeoutCause(slice, limits.Timeout-r.Runs.Elapsed(attempt.Run), errTimedOut)
 	defer stop()
 	if limits.Scales && r.busy != nil {
 		defer r.busy.enter(ctx, release)()
