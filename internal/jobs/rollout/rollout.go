@@ -188,11 +188,7 @@ func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
 		return provision, nil
 	}
 	for _, id := range at.deployment.Leftover {
-		_, rev, err := r.Deployments.GetRevision(ctx, at.deployment.Revision(id))
-		if err != nil {
-			return "", err
-		}
-		if err := r.cutOff(ctx, at.deployment, rev); err != nil {
+		if err := r.cutOff(ctx, at.deployment, at.deployment.Revision(id)); err != nil {
 			return "", err
 		}
 	}

@@ -38,20 +38,20 @@ func (r *Rollout) takeBack(ctx context.Context, at position) error {
 	case err != nil || d.Teardown == at.deployment.Teardown:
 		return err
 	}
-	_, rev, err := r.Deployments.GetRevision(ctx, at.revision.Ref)
-	if err != nil {
-		return err
-	}
-	return r.cutOff(ctx, at.deployment, rev)
+	return r.cutOff(ctx, at.deployment, at.revision.Ref)
 }
 
 // cutOff stops everything that a revision runs whose deployment was deleted, and may live
 // again. A revision that was deployed keeps its build.
-func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revision.Revision) error {
-	if rev.Status == revision.Deployed {
-		return r.remove(ctx, d, rev.Ref)
+func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
+	_, rev, err := r.Deployments.GetRevision(ctx, ref)
+	switch {
+	case err != nil:
+		return err
+	case rev.Status == revision.Deployed:
+		return r.remove(ctx, d, ref)
 	}
-	return r.discard(ctx, d, rev.Ref)
+	return r.discard(ctx, d, ref)
 }
 
 // discard removes the release and the build of a revision.
