@@ -112,9 +112,5 @@ func (w Search) match(a Assistant) (bool, error) {
 	if (w.Graph != "" && a.Graph != w.Graph) || !strings.Contains(strings.ToLower(a.Name), strings.ToLower(w.Name)) {
 		return false, nil
 	}
-	ok, err := w.Metadata.Matches(a.Metadata)
-	if err != nil {
-		return false, fmt.Errorf("match assistant %s: %w", a.Assistant, err)
-	}
-	return ok, nil
+	return w.Metadata.Matches(a.Metadata)
 }

@@ -279,34 +279,28 @@ func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error
 	if err != nil {
 		return err
 	}
-	if _, standing := owner.byDefault(assistant); standing && !found.stored {
+	_, standing := owner.byDefault(assistant)
+	if standing && !found.stored {
 		return fault.New(fault.Conflict, "Assistant %s is the default assistant of graph %q and cannot be deleted.", assistant, found.Graph)
 	}
 	// The assistant is removed first: from then on no request finds its versions. They go even if
 	// the caller does not wait for that, because the deletion cannot be repeated.
 	began := s.now()
-	if err := s.remove(ctx, owner, assistant); err != nil {
+	err = record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+		o.AddOr(table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant), If: table.Present()}, record.Always(NotFound(assistant)))
+		if standing { // default assistants are not counted
+			return o, nil
+		}
+		_, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, began, -1)
+		o.Add(counted)
+		return o, err
+	})
+	if err != nil {
 		return err
 	}
 	return table.Erase(context.WithoutCancel(ctx), s.table, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant), func(item *table.Item) bool {
 		r := record.Read(item, versionKind)
 		return !r.Created().After(began) // later versions are of a new assistant with the same id
-	})
-}
-
-// remove deletes the item of an assistant, and decreases the count, unless it is a default
-// assistant.
-func (s *Store) remove(ctx context.Context, owner Owner, assistant string) error {
-	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		o.AddOr(table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant), If: table.Present()}, record.Always(NotFound(assistant)))
-		if _, standing := owner.byDefault(assistant); !standing {
-			_, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, s.now(), -1)
-			if err != nil {
-				return o, err
-			}
-			o.Add(counted)
-		}
-		return o, nil
 	})
 }
 

@@ -17,13 +17,6 @@ type children struct {
 	causes map[string]string
 }
 
-// open returns the subgraphs that have begun and not ended, the innermost first.
-func (c *children) open() [][]string {
-	open := slices.Clone(c.order)
-	slices.Reverse(open)
-	return open
-}
-
 // descend shows the beginning of each subgraph on the path to a namespace.
 func (t *Translator) descend(namespace []string) {
 	for i := range namespace {
@@ -86,7 +79,7 @@ func (t *Translator) task(data json.RawMessage, namespace []string) {
 	case len(task.Error) > 0 && string(task.Error) != "null":
 		event, failure = failed, textOf(task.Error)
 	}
-	for _, path := range t.children.open() {
+	for _, path := range slices.Backward(slices.Clone(t.children.order)) { // the innermost first
 		if len(path) <= len(namespace) || !slices.Equal(path[:len(namespace)], namespace) {
 			continue
 		}

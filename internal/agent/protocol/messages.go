@@ -285,10 +285,12 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 		if role := head.role(); role != "ai" && role != "tool" {
 			continue
 		}
+		for _, call := range head.Calls {
+			t.tools.called[call.ID] = call
+		}
 		if isEarlier, err := t.isEarlier(ctx, head); err != nil {
 			return err
 		} else if isEarlier {
-			t.noteCalls(head.Calls)
 			continue
 		}
 		if head.role() == "tool" {

@@ -121,17 +121,9 @@ func (t *Translator) endTool(id, node string, namespace []string, data map[strin
 	t.emitTool(id, node, namespace, data)
 }
 
-// noteCalls remembers calls until their results come.
-func (t *Translator) noteCalls(calls []toolCall) {
-	for _, call := range calls {
-		t.tools.called[call.ID] = call
-	}
-}
-
 // toolsCalled handles the calls that a model requests. They begin now if the agent does not
 // report its tool calls.
 func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []string) {
-	t.noteCalls(calls)
 	for _, call := range calls {
 		if !t.tools.steps {
 			t.startTool(call.ID, call.Name, call.Args, node, namespace)

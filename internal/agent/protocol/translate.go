@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -295,7 +296,7 @@ func (t *Translator) end(r run.Run) {
 		t.failTools(func(openCall) bool { return true }, "The run "+verbs[status]+" before the tool had ended.")
 	}
 	t.failTools(func(call openCall) bool { return call.left }, "The tool was cut off, and the run called it no more.")
-	for _, path := range t.children.open() {
+	for _, path := range slices.Backward(slices.Clone(t.children.order)) { // the innermost first
 		t.leave(path, status, "")
 	}
 	t.index = ended

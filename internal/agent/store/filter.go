@@ -19,17 +19,14 @@ type Filter struct{ members map[string]any }
 
 // ParseFilter reads a filter: a JSON object, or nothing. An unknown operator is a fault.Invalid.
 func ParseFilter(text json.RawMessage) (Filter, error) {
-	if len(text) == 0 || string(text) == "null" {
+	if len(text) == 0 {
 		return Filter{}, nil
 	}
 	parsed, err := match.Decode(text)
 	if err != nil {
 		return Filter{}, fmt.Errorf("read filter: %w", err)
 	}
-	members, ok := parsed.(map[string]any)
-	if !ok {
-		return Filter{}, fault.New(fault.Invalid, "filter must be an object.")
-	}
+	members, _ := parsed.(map[string]any) // or null
 	return Filter{members}, checkFilter(members, "filter")
 }
 

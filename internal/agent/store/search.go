@@ -328,15 +328,8 @@ func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (liv
 }
 
 func (n Namespaces) match(namespace []string) bool {
+	like := func(label, pattern string) bool { return pattern == "*" || pattern == label }
 	return len(namespace) >= max(len(n.Prefix), len(n.Suffix)) &&
-		like(namespace[:len(n.Prefix)], n.Prefix) && like(namespace[len(namespace)-len(n.Suffix):], n.Suffix)
-}
-
-func like(labels, pattern []string) bool {
-	for i, label := range pattern {
-		if label != "*" && label != labels[i] {
-			return false
-		}
-	}
-	return true
+		slices.EqualFunc(namespace[:len(n.Prefix)], n.Prefix, like) &&
+		slices.EqualFunc(namespace[len(namespace)-len(n.Suffix):], n.Suffix, like)
 }
