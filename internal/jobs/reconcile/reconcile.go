@@ -60,7 +60,6 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 		defer end()
 		pass = shorter
 	}
-	var ofSweep error
 	var rescues sync.WaitGroup
 	var mu sync.Mutex
 	var troubles []error
@@ -92,27 +91,22 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 	}
 	rescues.Wait()
 	if r.Sweep != nil && pass.Err() == nil {
-		ofSweep = guard.Run(r.Log, "sweep", func() error { return r.Sweep(pass) })
+		err := guard.Run(r.Log, "sweep", func() error { return r.Sweep(pass) })
+		if pass.Err() == nil { // otherwise it was cut off
+			troubles = append(troubles, err)
+		}
 	}
 	if pass.Err() != nil {
 		r.Log.WarnContext(ctx, "reconcile ran out of time, the next pass goes on")
-		ofSweep = nil // it was cut off
 	}
-	return errors.Join(append(troubles, ofSweep)...)
+	return errors.Join(troubles...)
 }
 
-// Every makes a pass each interval until ctx ends.
+// Every makes passes until ctx ends, with an interval before each of them.
 func (r *Reconciler) Every(ctx context.Context, interval time.Duration) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := r.Once(ctx, r.Now()); err != nil && ctx.Err() == nil {
-				r.Log.ErrorContext(ctx, "reconcile", "error", err)
-			}
+	for clock.Sleep(ctx, interval) {
+		if err := r.Once(ctx, r.Now()); err != nil && ctx.Err() == nil {
+			r.Log.ErrorContext(ctx, "reconcile", "error", err)
 		}
 	}
 }

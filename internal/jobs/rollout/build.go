@@ -75,9 +75,6 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	if err != nil {
 		return "", fmt.Errorf("await build: %w", err)
 	}
-	if result.State == build.Absent {
-		r.Log.WarnContext(ctx, "build was lost", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "why", result.Message)
-	}
 	switch result.State {
 	case build.Succeeded:
 		return deploy, r.Deployments.Built(ctx, at.deployment, at.revision, result)
@@ -88,6 +85,7 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 		}
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), result.Reason, message))
 	case build.Absent: // lost with the process that built it
+		r.Log.WarnContext(ctx, "build was lost", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "why", result.Message)
 		return r.buildAgain(ctx, at)
 	default:
 		return r.goesOn(ctx, at, result, begun)
