@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -24,69 +25,40 @@ func Await(ctx context.Context, w http.ResponseWriter, interval time.Duration,
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &awaited{w: w, out: newConnection(w)}
-	value, err := a.waiting(ctx, cancel, interval, wait)
+	out := newConnection(w)
+	begin := sync.OnceFunc(func() {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+	})
+	stop := make(chan struct{})
+	var keeping sync.WaitGroup
+	keeping.Go(guard.Func(nil, "keep a connection open", func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				begin()
+				if err := out.write([]byte("\n")); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		}
+	}))
+	value, err := func() (json.RawMessage, error) {
+		defer keeping.Wait() // also when wait panics
+		defer close(stop)
+		return wait(ctx)
+	}()
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
 		return err
 	}
-	return a.finish(value)
-}
-
-// awaited is a JSON response that may have begun before its value is known.
-type awaited struct {
-	w     http.ResponseWriter
-	out   *connection
-	begun bool
-}
-
-// waiting calls wait while another goroutine keeps the connection open. That goroutine has
-// ended when waiting returns or panics.
-func (a *awaited) waiting(ctx context.Context, cancel context.CancelCauseFunc, interval time.Duration,
-	wait func(context.Context) (json.RawMessage, error),
-) (json.RawMessage, error) {
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go guard.Func(nil, "keep a connection open", func() {
-		defer close(stopped)
-		a.keepAlive(stop, interval, cancel)
-	})()
-	defer func() {
-		close(stop)
-		<-stopped
-	}()
-	return wait(ctx)
-}
-
-// keepAlive writes a newline in each interval, until it is told to stop or the client does not
-// read.
-func (a *awaited) keepAlive(stop <-chan struct{}, interval time.Duration, cancel context.CancelCauseFunc) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-			a.begin()
-			if err := a.out.write([]byte("\n")); err != nil {
-				cancel(err)
-				return
-			}
-		}
-	}
-}
-
-func (a *awaited) begin() {
-	if !a.begun {
-		a.w.Header().Set("Content-Type", "application/json")
-		a.w.WriteHeader(http.StatusOK)
-		a.begun = true
-	}
-}
-
-func (a *awaited) finish(value json.RawMessage) error {
-	a.begin()
-	return a.out.write(value)
+	begin()
+	return out.write(value)
 }

@@ -13,16 +13,9 @@ import (
 
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		`{"paths": {}`:        "parse OpenAPI document",
-		`{"paths": {}} {}`:    "parse OpenAPI document",
-		`paths: {}`:           "parse OpenAPI document",
-		`[]`:                  "parse OpenAPI document",
-		`{"openapi":"3.1.0"}`: "it has no paths",
-		`{"paths": null}`:     "it has no paths",
-	} {
-		if _, err := web.Load([]byte(text), bodyLimit); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got error %v, want one that contains %q", text, err, want)
+	for _, text := range []string{`{"paths": {}`, `{"paths": {}} {}`, `paths: {}`, `[]`} {
+		if _, err := web.Load([]byte(text), bodyLimit); err == nil || !strings.Contains(err.Error(), "parse OpenAPI document") {
+			t.Errorf("%s: got error %v", text, err)
 		}
 	}
 }

@@ -1,37 +1,18 @@
 package web
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // document is an OpenAPI document as JSON values.
 type document map[string]any
 
-func parseDocument(text []byte) (document, error) {
-	// UnmarshalJSON keeps numbers in the form that the schema compiler expects.
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	return object(value), nil
-}
-
-// index is the part of a document that is needed to route requests. Reading it takes much less
-// time than reading the document.
-type index struct {
-	Paths map[string]pathItem
-}
-
-// pathItem has the operations of one path.
+// pathItem has the operations of one path, as far as they are needed to route requests.
 type pathItem struct {
 	// Resource is the parameter of the path that identifies the resource of its operations.
 	Resource string `json:"x-resource"`
@@ -39,7 +20,7 @@ type pathItem struct {
 	Get, Head, Post, Put, Patch, Delete, Options *indexed
 }
 
-// indexed is an operation of the index.
+// indexed is an operation of a pathItem.
 type indexed struct {
 	// Parameters are read for one purpose: to see whether Idempotency-Key is one of them.
 	Parameters []struct {
@@ -89,23 +70,10 @@ func (i pathItem) byMethod() map[string]*indexed {
 	}
 }
 
-func parseIndex(text []byte) (index, error) {
-	var parsed index
-	if err := json.Unmarshal(text, &parsed); err != nil {
-		return index{}, err
-	}
-	if parsed.Paths == nil {
-		return index{}, errors.New("it has no paths")
-	}
-	return parsed, nil
-}
-
 // pointer is a JSON pointer into a document, token by token.
 type pointer []string
 
-func (p pointer) child(name string) pointer {
-	return append(slices.Clip(p), name)
-}
+func (p pointer) child(name string) pointer { return append(slices.Clip(p), name) }
 
 func (p pointer) index(i int) pointer { return p.child(strconv.Itoa(i)) }
 

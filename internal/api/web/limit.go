@@ -96,9 +96,9 @@ type Limiter struct {
 	open          waiters
 	// recent are the requests of the workspaces that sent requests last.
 	recent *lru.Cache[string, *recent]
-	// Shared makes the quotas of workspaces, and the parts of them that visitors have, hold for all
-	// processes that share the counts; nil if there are no others. Callers are still counted by each
-	// process: in a stack API Gateway bounds callers.
+	// Shared makes the quotas of workspaces, and the parts of them that visitors have, hold for
+	// all processes that share the counts; nil if there are no others. Callers are still counted
+	// by each process: in a stack API Gateway bounds callers.
 	Shared Shared
 }
 

@@ -36,9 +36,9 @@ type Mux struct {
 
 	// The fields below are set before the first request.
 
-	// Bodies is the memory budget for the bodies of requests, Reads for the data that requests read,
-	// which they hold until it is sent, and Streams for connections that wait: a budget of lasting
-	// shares. nil sets no bound.
+	// Bodies is the memory budget for the bodies of requests, Reads for the data that requests
+	// read, which they hold until it is sent, and Streams for connections that wait: a budget of
+	// lasting shares. nil sets no bound.
 	Bodies, Reads, Streams *budget.Budget
 	// Storage says whether there is room for more data. Without room, requests that add data are
 	// refused: requests to operations whose contract names the answer 507, and to handlers behind

@@ -162,20 +162,17 @@ func (p *parameter) checkValues(values []string) problems {
 		return nil
 	}
 	if !p.list {
-		value, problem := p.parse(values[0], loc)
-		if problem != nil {
-			return problems{*problem}
+		value, found := p.parse(values[0], loc)
+		if found != nil {
+			return found
 		}
 		return p.validate(value, loc...)
 	}
 	var found problems
 	items := make([]any, len(values))
 	for i, text := range values {
-		item, problem := p.parse(text, append(loc, i))
-		if problem != nil {
-			found = append(found, *problem)
-		}
-		items[i] = item
+		item, wrong := p.parse(text, append(loc, i))
+		items[i], found = item, append(found, wrong...)
 	}
 	if found != nil {
 		return found
@@ -184,28 +181,23 @@ func (p *parameter) checkValues(values []string) problems {
 }
 
 // parse reads a parameter's text as the JSON type of its schema.
-func (p *parameter) parse(text string, loc []any) (any, *problem) {
+func (p *parameter) parse(text string, loc []any) (value any, found problems) {
+	kind, valid := "", true
 	switch p.kind {
 	case "integer":
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return n, nil
-		}
-		return nil, unparsable(loc, "int_parsing", "integer")
+		n, err := strconv.ParseInt(text, 10, 64)
+		kind, value, valid = "int_parsing", n, err == nil
 	case "number":
-		if f, err := strconv.ParseFloat(text, 64); err == nil && f-f == 0 {
-			return f, nil
-		}
-		return nil, unparsable(loc, "float_parsing", "number")
+		f, err := strconv.ParseFloat(text, 64)
+		kind, value, valid = "float_parsing", f, err == nil && f-f == 0
 	case "boolean":
-		if b, err := strconv.ParseBool(text); err == nil {
-			return b, nil
-		}
-		return nil, unparsable(loc, "bool_parsing", "boolean")
+		b, err := strconv.ParseBool(text)
+		kind, value, valid = "bool_parsing", b, err == nil
+	default:
+		value = text
 	}
-	return text, nil
-}
-
-func unparsable(loc []any, kind, name string) *problem {
-	problem := newProblem(loc, kind, "Input should be a valid "+name+", unable to parse string")
-	return &problem
+	if !valid {
+		return nil, problems{newProblem(loc, kind, "Input should be a valid "+p.kind+", unable to parse string")}
+	}
+	return value, nil
 }

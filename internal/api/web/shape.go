@@ -61,7 +61,7 @@ func (l *loader) addShape(s *shape, p pointer, known map[string]*shape) error {
 	s.raw = s.raw || schema["x-go-type"] == "json.RawMessage"
 	s.rewritten = s.rewritten || schema["x-rewritten"] == true
 	s.uuid = s.uuid || schema["format"] == "uuid"
-	s.integer = s.integer || slices.Contains(types(schema), "integer")
+	s.integer = s.integer || schema["type"] == "integer" || slices.Contains(list(schema["type"]), any("integer"))
 	if schema["$ref"] != nil {
 		target, err := l.document.follow(p)
 		if err != nil {
@@ -112,18 +112,4 @@ func checkKeywords(schema map[string]any, p pointer) error {
 		return fmt.Errorf("a boolean additionalProperties at %s: unknown members are ignored everywhere", p.url())
 	}
 	return nil
-}
-
-// types returns the schema's type or types.
-func types(schema map[string]any) []string {
-	if one, ok := schema["type"].(string); ok {
-		return []string{one}
-	}
-	var names []string
-	for _, name := range list(schema["type"]) {
-		if name, ok := name.(string); ok {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -58,7 +58,7 @@ func (m *Mux) Upgrade(w http.ResponseWriter, r *http.Request, rules *Origins, mo
 	case shaking.refused != 0:
 		return nil, fault.New(fault.Invalid, "The request does not open a WebSocket: %v.", errors.Unwrap(err))
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", errNotTaken, err)
+		return nil, notTaken(err)
 	}
 	conn.SetReadLimit(most)
 	return &Socket{conn: conn, arrival: m.arrival, taking: m.taking}, nil
@@ -94,7 +94,7 @@ func (s *Socket) Next(ctx context.Context) (io.Reader, error) {
 	s.waits.Add(1)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("%w: %w", errNotTaken, err)
+		return nil, notTaken(err)
 	}
 	return &message{Reader: text, arrival: s.arrival, done: cancel}, nil
 }
@@ -148,13 +148,6 @@ func (s *Socket) Send(text []byte) error {
 		}
 	}
 	return notTaken(out.Close())
-}
-
-func notTaken(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", errNotTaken, err)
 }
 
 // Watch pings the client at the interval until ctx ends, or the client no longer answers. An

@@ -56,40 +56,24 @@ const sendBytes = 64 << 10
 // Send writes events and flushes them together, or in parts when they are large. After an error
 // the stream has ended and Send returns that error again.
 func (s *Stream) Send(events ...Event) error {
-	s.buf.Reset()
 	defer s.shrink()
 	for _, e := range events {
 		if s.buf.Len() >= sendBytes {
-			if err := s.write(); err != nil {
-				return err
-			}
-			s.buf.Reset()
+			s.flush()
 		}
 		s.line("event: ", e.Name)
 		s.buf.WriteString("data: ")
-		if err := s.data(oneLine(e.Data)); err != nil {
-			return err
+		if text := oneLine(e.Data); len(text) < sendBytes {
+			s.buf.Write(text)
+		} else { // it is not copied
+			s.flush()
+			s.write(text)
 		}
 		s.buf.WriteByte('\n')
 		s.line("id: ", e.ID)
 		s.buf.WriteByte('\n')
 	}
-	return s.write()
-}
-
-// data writes the data of an event; large data is not copied.
-func (s *Stream) data(text []byte) error {
-	if len(text) < sendBytes {
-		s.buf.Write(text)
-		return nil
-	}
-	if err := s.write(); err != nil {
-		return err
-	}
-	s.buf.Reset()
-	if s.err == nil {
-		s.err = s.out.write(text)
-	}
+	s.flush()
 	return s.err
 }
 
@@ -103,9 +87,9 @@ func (s *Stream) shrink() {
 // Heartbeat writes a comment, without the empty line that would end an event: some clients take
 // an empty line for an event of its own.
 func (s *Stream) Heartbeat() error {
-	s.buf.Reset()
 	s.buf.WriteString(": heartbeat\n")
-	return s.write()
+	s.flush()
+	return s.err
 }
 
 // batch is a group of events that are sent together. It holds the bytes of the budget that the
@@ -193,11 +177,15 @@ func (s *Stream) line(field, value string) {
 	}
 }
 
-func (s *Stream) write() error {
+func (s *Stream) flush() {
+	s.write(s.buf.Bytes())
+	s.buf.Reset()
+}
+
+func (s *Stream) write(data []byte) {
 	if s.err == nil {
-		s.err = s.out.write(s.buf.Bytes())
+		s.err = s.out.write(data)
 	}
-	return s.err
 }
 
 // oneLine replaces line breaks because they would end the field. In JSON they can only be space
@@ -216,6 +204,13 @@ func oneLine(text []byte) []byte {
 
 // errNotTaken marks errors of a client that has gone or does not read.
 var errNotTaken = errors.New("client does not take the response")
+
+func notTaken(err error) error {
+	if err == nil || errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errNotTaken, err)
+}
 
 // connection writes to a client with a deadline, so that a client that does not read blocks the
 // server only for a short time.
@@ -237,22 +232,12 @@ func (c *connection) write(data []byte) (err error) {
 	// that is.
 	defer func() { err = errors.Join(err, c.deadline(time.Time{})) }()
 	if _, err := c.w.Write(data); err != nil {
-		return fmt.Errorf("%w: %w", errNotTaken, err)
+		return notTaken(err)
 	}
 	return c.flush()
 }
 
 // deadline does nothing where connections have no deadlines, for example in a Lambda function.
-func (c *connection) deadline(t time.Time) error {
-	if err := c.control.SetWriteDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("%w: %w", errNotTaken, err)
-	}
-	return nil
-}
+func (c *connection) deadline(t time.Time) error { return notTaken(c.control.SetWriteDeadline(t)) }
 
-func (c *connection) flush() error {
-	if err := c.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("%w: %w", errNotTaken, err)
-	}
-	return nil
-}
+func (c *connection) flush() error { return notTaken(c.control.Flush()) }
