@@ -28,8 +28,8 @@ func (s server) ListAPIKeys(ctx context.Context, _ ListAPIKeysRequestObject) (Li
 func (s server) CreateAPIKey(ctx context.Context, request CreateAPIKeyRequestObject) (CreateAPIKeyResponseObject, error) {
 	body := request.Body
 	wanted := apikey.NewKey{Workspace: auth.Workspace(ctx), Name: value(body.Name), Role: workspace.Role(body.Role)}
-	if seconds := body.ExpiresInSeconds; seconds != nil {
-		wanted.Expires = clock.System().Add(time.Duration(*seconds) * time.Second)
+	if body.ExpiresInSeconds != nil {
+		wanted.Expires = clock.System().Add(seconds(*body.ExpiresInSeconds))
 	}
 	stored, err := s.Keys(ctx)
 	if err != nil {

@@ -1,11 +1,11 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -19,10 +19,7 @@ import (
 func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObject) (AuthenticateResponseObject, error) {
 	body := request.Body
 	of := authservice.Owner{Workspace: auth.Workspace(ctx)}
-	named := body.UserID
-	if named == nil {
-		named = body.LsUserID
-	}
+	named := cmp.Or(body.UserID, body.LsUserID)
 	// An agent without a user may use any account connected to it. A signed-in user may not.
 	if signedIn := !mayName(auth.Of(ctx), ""); named != nil || body.AgentID == nil || signedIn {
 		var err error
@@ -32,7 +29,7 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 	}
 	answer, err := s.AuthService.Authenticate(ctx, authservice.AuthRequest{
 		Workspace: of.Workspace, User: of.User, Agent: value(body.AgentID), ProviderID: body.Provider, Scopes: body.Scopes,
-		ForceNew: value(body.ForceNew), TokenID: value(body.TokenID), Default: body.IsDefault == nil || *body.IsDefault,
+		ForceNew: value(body.ForceNew), TokenID: value(body.TokenID), Default: orElse(body.IsDefault, true),
 		RedirectURI: s.callbackURL(ctx, body.Provider),
 	})
 	if err != nil {
@@ -50,15 +47,12 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 	return shown, nil
 }
 
-// defaultAuthWait is how long a request waits for a user's consent if it names no time.
-const defaultAuthWait = 30 * time.Second
+// defaultAuthWait is for how many seconds a request waits for a user's consent if it names no time.
+const defaultAuthWait = 30
 
 // WaitForAuth waits for a user's consent.
 func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObject) (WaitForAuthResponseObject, error) {
-	asked := defaultAuthWait
-	if seconds := request.Params.Timeout; seconds != nil {
-		asked = time.Duration(*seconds) * time.Second
-	}
+	asked := seconds(orElse(request.Params.Timeout, defaultAuthWait))
 	wait := asked
 	if s.WaitLimit > 0 {
 		wait = min(asked, s.WaitLimit)

@@ -14,14 +14,7 @@ import (
 // ListAuthProviders lists the workspace's OAuth providers.
 func (s server) ListAuthProviders(ctx context.Context, _ ListAuthProvidersRequestObject) (ListAuthProvidersResponseObject, error) {
 	found, err := s.AuthService.ListProviders(ctx, auth.Workspace(ctx))
-	if err != nil {
-		return nil, err
-	}
-	shown := make(ListAuthProviders200JSONResponse, len(found))
-	for i, p := range found {
-		shown[i] = showProvider(p)
-	}
-	return shown, nil
+	return ListAuthProviders200JSONResponse(showAll(found, showProvider)), err
 }
 
 // CreateAuthProvider creates an OAuth provider.
@@ -74,10 +67,8 @@ func (s server) PatchAuthProvider(ctx context.Context, request PatchAuthProvider
 
 // DeleteAuthProvider deletes an OAuth provider and its tokens.
 func (s server) DeleteAuthProvider(ctx context.Context, request DeleteAuthProviderRequestObject) (DeleteAuthProviderResponseObject, error) {
-	if err := s.AuthService.DeleteProvider(ctx, auth.Workspace(ctx), request.ProviderID, web.ExpectedVersions(ctx)); err != nil {
-		return nil, err
-	}
-	return DeleteAuthProvider200JSONResponse{Message: fmt.Sprintf("The auth provider %s is deleted.", request.ProviderID)}, nil
+	err := s.AuthService.DeleteProvider(ctx, auth.Workspace(ctx), request.ProviderID, web.ExpectedVersions(ctx))
+	return DeleteAuthProvider200JSONResponse{Message: fmt.Sprintf("The auth provider %s is deleted.", request.ProviderID)}, err
 }
 
 // showProvider converts a provider to the shape of the interface.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -23,14 +22,7 @@ func (s server) ListAuthTokens(ctx context.Context, request ListAuthTokensReques
 	found, err := s.AuthService.ListTokens(ctx, of, authservice.TokenFilter{
 		ProviderID: value(request.Params.ProviderID), Agent: value(request.Params.AgentID),
 	})
-	if err != nil {
-		return nil, err
-	}
-	shown := make(ListAuthTokens200JSONResponse, len(found))
-	for i, t := range found {
-		shown[i] = showToken(t)
-	}
-	return shown, nil
+	return ListAuthTokens200JSONResponse(showAll(found, showToken)), err
 }
 
 // CheckAuthToken reports whether a user has a token of a provider.
@@ -54,10 +46,10 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	}
 	imported := authservice.ImportedToken{
 		Owner: of, ProviderID: body.ProviderID, Agent: value(body.AgentID), AccessToken: body.AccessToken, RefreshToken: value(body.RefreshToken),
-		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: given(body.Metadata), Default: body.IsDefault == nil || *body.IsDefault,
+		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: given(body.Metadata), Default: orElse(body.IsDefault, true),
 	}
-	if seconds := body.ExpiresInSeconds; seconds != nil {
-		imported.Expires = clock.System().Add(time.Duration(*seconds) * time.Second)
+	if body.ExpiresInSeconds != nil {
+		imported.Expires = clock.System().Add(seconds(*body.ExpiresInSeconds))
 	}
 	t, err := s.AuthService.ImportToken(ctx, imported, web.Settled(ctx, func(t authservice.TokenRef) (web.Send, string, int64, error) {
 		return ImportAuthToken200JSONResponse{TokenID: t.Token}.VisitImportAuthTokenResponse, "", web.Untagged, nil
@@ -119,22 +111,16 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 	if err != nil {
 		return nil, err
 	}
-	window := table.Window{Limit: defaultEvents}
-	if request.Params.Limit != nil {
-		window.Limit = *request.Params.Limit
-	}
+	window := table.Window{Limit: orElse(request.Params.Limit, defaultEvents)}
 	found, err := s.AuthService.ListEvents(ctx, of, value(request.Params.ProviderID), window)
-	if err != nil {
-		return nil, err
+	return ListTokenEvents200JSONResponse(showAll(found, showTokenEvent)), err
+}
+
+func showTokenEvent(e authservice.Event) TokenEvent {
+	return TokenEvent{
+		ID: e.ID, EventType: string(e.Type), ProviderID: e.ProviderID, TokenID: optional.Of(e.TokenID), AgentID: optional.Of(e.Agent),
+		Reason: optional.Of(e.Detail), CreatedAt: clock.Format(e.At),
 	}
-	shown := make(ListTokenEvents200JSONResponse, len(found))
-	for i, e := range found {
-		shown[i] = TokenEvent{
-			ID: e.ID, EventType: string(e.Type), ProviderID: e.ProviderID, TokenID: optional.Of(e.TokenID), AgentID: optional.Of(e.Agent),
-			Reason: optional.Of(e.Detail), CreatedAt: clock.Format(e.At),
-		}
-	}
-	return shown, nil
 }
 
 // showToken converts a token to the shape of the interface: without its value.

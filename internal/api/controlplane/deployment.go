@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -105,33 +104,31 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 	}
 	patch.RevisionConfig.TrackedPackages = body.TrackedPackages
 	if body.Secrets != nil {
-		replaced := secrets(*body.Secrets)
-		patch.Secrets = &replaced
+		patch.Secrets = new(secrets(*body.Secrets))
 	}
 	if body.SecretReferences != nil {
-		replaced := secretReferences(*body.SecretReferences)
-		patch.SecretReferences = &replaced
+		patch.SecretReferences = new(secretReferences(*body.SecretReferences))
 	}
 	return patch
 }
 
 // DeleteDeployment deletes a deployment; its teardown goes on afterwards.
 func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRequestObject) (DeleteDeploymentResponseObject, error) {
-	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
-	how.Window, how.Expect = seconds(request.Params.RecoveryWindowSeconds), web.ExpectedVersionsOf(ctx, request.DeploymentID)
-	if err := s.Deployments.Delete(ctx, ref(ctx, request.DeploymentID), how); err != nil {
-		return nil, err
-	}
-	return DeleteDeployment204Response{}, nil
+	p := request.Params
+	err := s.Deployments.Delete(ctx, ref(ctx, request.DeploymentID), deployment.Deletion{
+		TracingProject: value(p.DeleteTracingProject), Force: value(p.Force), Window: seconds(value(p.RecoveryWindowSeconds)),
+		Expect: web.ExpectedVersionsOf(ctx, request.DeploymentID),
+	})
+	return DeleteDeployment204Response{}, err
 }
 
 // DeleteDeployments deletes several deployments, each as in a request of its own.
 func (s server) DeleteDeployments(ctx context.Context, request DeleteDeploymentsRequestObject) (DeleteDeploymentsResponseObject, error) {
-	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
-	how.Window = seconds(request.Params.RecoveryWindowSeconds)
+	p := request.Params
+	how := deployment.Deletion{TracingProject: value(p.DeleteTracingProject), Force: value(p.Force), Window: seconds(value(p.RecoveryWindowSeconds))}
 	done := DeploymentsDeleted{DeploymentIds: []string{}, Failed: []DeploymentNotDeleted{}}
 	missing := 0
-	for _, id := range request.Params.DeploymentIds {
+	for _, id := range p.DeploymentIds {
 		err := s.Deployments.Delete(ctx, ref(ctx, id), how)
 		known, ok := errors.AsType[*fault.Error](err)
 		switch {
@@ -148,7 +145,7 @@ func (s server) DeleteDeployments(ctx context.Context, request DeleteDeployments
 			done.Failed = append(done.Failed, DeploymentNotDeleted{DeploymentID: id, Reason: "internal", Detail: s.unforeseen(ctx, err)})
 		}
 	}
-	switch len(request.Params.DeploymentIds) {
+	switch len(p.DeploymentIds) {
 	case len(done.DeploymentIds):
 		return DeleteDeployments200JSONResponse(done), nil
 	case missing:
@@ -157,8 +154,6 @@ func (s server) DeleteDeployments(ctx context.Context, request DeleteDeployments
 		return DeleteDeployments207JSONResponse(done), nil
 	}
 }
-
-func seconds(n *int) time.Duration { return time.Duration(value(n)) * time.Second }
 
 // UndeleteDeployment undoes the deletion of a deployment.
 func (s server) UndeleteDeployment(ctx context.Context, request UndeleteDeploymentRequestObject) (UndeleteDeploymentResponseObject, error) {
@@ -250,8 +245,7 @@ func (s server) showSourceConfig(ctx context.Context, d deployment.Deployment) S
 		shown.ListenerConfig = &ListenerConfig{K8SNamespace: c.ListenerConfig.K8sNamespace}
 	}
 	if shown.CustomURL == nil {
-		url := s.AgentURL(ctx, d.Deployment)
-		shown.CustomURL = &url
+		shown.CustomURL = new(s.AgentURL(ctx, d.Deployment))
 	}
 	return shown
 }
@@ -276,27 +270,15 @@ func revisionConfig(c *SourceRevisionConfigRequest) revision.Config {
 }
 
 func secrets(sent []Secret) []deployment.Secret {
-	taken := make([]deployment.Secret, len(sent))
-	for i, secret := range sent {
-		taken[i] = deployment.Secret(secret)
-	}
-	return taken
+	return showAll(sent, func(s Secret) deployment.Secret { return deployment.Secret(s) })
 }
 
 func secretReferences(sent []SecretReference) []compute.SecretReference {
-	var taken []compute.SecretReference
-	for _, reference := range sent {
-		taken = append(taken, compute.SecretReference(reference))
-	}
-	return taken
+	return showAll(sent, func(r SecretReference) compute.SecretReference { return compute.SecretReference(r) })
 }
 
 func showSecretReferences(references []compute.SecretReference) []SecretReference {
-	var shown []SecretReference
-	for _, reference := range references {
-		shown = append(shown, SecretReference(reference))
-	}
-	return shown
+	return showAll(references, func(r compute.SecretReference) SecretReference { return SecretReference(r) })
 }
 
 func ref(ctx context.Context, deploymentID string) deployment.Ref {

@@ -65,9 +65,9 @@ func (s server) events(ctx context.Context, path string, log event.Reader, asked
 		limit = 1 // an error in the position becomes visible before the answer begins
 	}
 	found, err := log.Read(ctx, answer.after, limit)
-	answer.page = EventsList{Resources: make([]Event, len(found)), Cursor: optional.Of(answer.after)}
-	for i, e := range found {
-		answer.page.Resources[i], answer.page.Cursor = showEvent(e.Event), &e.Position
+	answer.page = EventsList{Resources: showAll(found, showEvent), Cursor: optional.Of(answer.after)}
+	if len(found) > 0 {
+		answer.page.Cursor = &found[len(found)-1].Position
 	}
 	return answer, err
 }
@@ -99,7 +99,7 @@ func (a eventsAnswer) write(w http.ResponseWriter) error {
 		return event.Follow(ctx, a.log, a.after, func(found []event.Placed) error {
 			events := make([]web.Event, len(found))
 			for i, e := range found {
-				data, err := json.Marshal(showEvent(e.Event))
+				data, err := json.Marshal(showEvent(e))
 				if err != nil {
 					return fmt.Errorf("encode event: %w", err)
 				}
@@ -111,7 +111,7 @@ func (a eventsAnswer) write(w http.ResponseWriter) error {
 }
 
 // showEvent converts an event to the shape of the interface.
-func showEvent(e event.Event) Event {
+func showEvent(e event.Placed) Event {
 	p := e.Payload()
 	return Event{ID: p.ID, Type: EventType(p.Type), Timestamp: p.Timestamp, Data: EventData(p.Data)}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -92,12 +93,7 @@ func window(limit, offset *int, cursor *string) deployment.Window {
 	return deployment.Window{Limit: pageSize(limit), Offset: value(offset), Cursor: value(cursor)}
 }
 
-func pageSize(sent *int) int {
-	if sent == nil {
-		return defaultLimit
-	}
-	return *sent
-}
+func pageSize(sent *int) int { return orElse(sent, defaultLimit) }
 
 // showAll converts values of the domain to the shape of the interface. No values become an
 // empty list.
@@ -111,9 +107,16 @@ func showAll[D, S any](values []D, show func(D) S) []S {
 
 // value returns the zero value if the field was not sent.
 func value[T any](sent *T) T {
+	var zero T
+	return orElse(sent, zero)
+}
+
+// orElse returns the other value if the field was not sent.
+func orElse[T any](sent *T, other T) T {
 	if sent == nil {
-		var zero T
-		return zero
+		return other
 	}
 	return *sent
 }
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

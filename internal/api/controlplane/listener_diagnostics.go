@@ -10,10 +10,7 @@ import (
 // DiagnoseListener states why a listener does not do its part.
 func (s server) DiagnoseListener(ctx context.Context, request DiagnoseListenerRequestObject) (DiagnoseListenerResponseObject, error) {
 	d, err := s.Listeners.Diagnose(ctx, listenerRef(ctx, request.ListenerID))
-	if err != nil {
-		return nil, err
-	}
-	return DiagnoseListener200JSONResponse(showDiagnosis(d)), nil
+	return DiagnoseListener200JSONResponse(showDiagnosis(d)), err
 }
 
 func showDiagnosis(d listener.Diagnosis) ListenerDiagnostics {

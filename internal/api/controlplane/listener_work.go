@@ -13,12 +13,9 @@ import (
 // ClaimListenerWork begins or renews the session of a listener's process, and waits for work.
 func (s server) ClaimListenerWork(ctx context.Context, request ClaimListenerWorkRequestObject) (ClaimListenerWorkResponseObject, error) {
 	body := request.Body
-	wait := listener.MaxWait
-	if body.Wait != nil {
-		wait = time.Duration(*body.Wait) * time.Second
-	}
 	claim, err := s.Listeners.Claim(ctx, listener.ClaimRequest{
-		Ref: listenerRef(ctx, request.ListenerID), Holder: body.Holder, Version: value(body.Version), Wait: wait,
+		Ref: listenerRef(ctx, request.ListenerID), Holder: body.Holder, Version: value(body.Version),
+		Wait: seconds(orElse(body.Wait, int(listener.MaxWait/time.Second))),
 	})
 	return ClaimListenerWork200JSONResponse{Session: showSession(claim.Session, claim.Until), Work: showAll(claim.Work, showWork)}, err
 }
@@ -43,9 +40,6 @@ func (s server) ReportListenerRelease(ctx context.Context, request ReportListene
 // AppendListenerLogs keeps the output of an agent at a listener.
 func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLogsRequestObject) (AppendListenerLogsResponseObject, error) {
 	body := request.Body
-	if s.Logs == nil {
-		return nil, errNoLogs
-	}
 	err := s.Logs.Append(ctx, sessionOf(ctx, request.ListenerID, body.Session), listener.Output{
 		Deployment: body.DeploymentID, Revision: body.RevisionID, Lines: body.Lines,
 	})
@@ -71,8 +65,7 @@ func sessionOf(ctx context.Context, listenerID string, sent ListenerSession) lis
 }
 
 func showSession(session listener.Session, until time.Time) ListenerSession {
-	expires := clock.Format(until)
-	return ListenerSession{Holder: session.Holder, Epoch: session.Epoch, ExpiresAt: &expires}
+	return ListenerSession{Holder: session.Holder, Epoch: session.Epoch, ExpiresAt: new(clock.Format(until))}
 }
 
 func showWork(w listener.Work) ListenerWork {

@@ -32,12 +32,9 @@ const (
 func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error) {
 	p := request.Params
 	filter := logFilter(p.Query, p.Level, p.RunID)
-	query := revisionlog.Query{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: defaultLogLimit}
+	query := revisionlog.Query{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: orElse(p.Limit, defaultLogLimit)}
 	if err := logTimes(&query, "query", p.StartTime, p.EndTime); err != nil {
 		return nil, err
-	}
-	if p.Limit != nil {
-		query.Limit = *p.Limit
 	}
 	answer := logAnswer{
 		server: s, ctx: ctx, at: ref(ctx, request.DeploymentID).Revision(request.RevisionID), kind: revisionlog.Kind(p.Type), filter: filter, stream: wantsStream(ctx),
@@ -48,7 +45,7 @@ func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRe
 		filter, query = deployment.LogFilter{}, revisionlog.Query{After: answer.after, Limit: 1}
 	}
 	var err error
-	answer.page, err = s.readLog(ctx, answer.at, answer.kind, filter, query)
+	answer.page, err = s.Logs.Read(ctx, answer.at, answer.kind, filter, query)
 	return answer, err
 }
 
@@ -59,13 +56,7 @@ var logKinds = map[LogType]revisionlog.Kind{BUILD: revisionlog.Build, DEPLOY: re
 // other names.
 func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLogsRequestObject) (ListDeploymentLogsResponseObject, error) {
 	p := request.Params
-	if s.Logs == nil {
-		return nil, errNoLogs
-	}
-	kind := revisionlog.Deploy
-	if p.LogType != nil {
-		kind = logKinds[*p.LogType]
-	}
+	kind := logKinds[orElse(p.LogType, DEPLOY)]
 	at := ref(ctx, p.DeploymentID).Revision(value(p.RevisionID))
 	if at.Revision == "" {
 		var err error
@@ -73,22 +64,9 @@ func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLo
 			return nil, err
 		}
 	}
-	query := revisionlog.Query{Backward: value(p.SortOrder) != Asc, After: value(p.Cursor), Limit: defaultLogPage}
-	if p.PageSize != nil {
-		query.Limit = *p.PageSize
-	}
-	page, err := s.readLog(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), query)
+	query := revisionlog.Query{Backward: value(p.SortOrder) != Asc, After: value(p.Cursor), Limit: orElse(p.PageSize, defaultLogPage)}
+	page, err := s.Logs.Read(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), query)
 	return ListDeploymentLogs200JSONResponse{Items: showAll(page.Items, showLine), NextCursor: optional.Of(page.Cursor)}, err
-}
-
-// errNoLogs is the answer of a server that does not store the output of programs.
-var errNoLogs error = fault.New(fault.Unavailable, "This server keeps no logs.")
-
-func (s server) readLog(ctx context.Context, at revision.Ref, kind revisionlog.Kind, filter deployment.LogFilter, query revisionlog.Query) (deployment.Page[revisionlog.Line], error) {
-	if s.Logs == nil {
-		return deployment.Page[revisionlog.Line]{}, errNoLogs
-	}
-	return s.Logs.Read(ctx, at, kind, filter, query)
 }
 
 func logFilter(query *string, level *LogLevel, run *string) deployment.LogFilter {

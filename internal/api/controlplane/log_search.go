@@ -23,9 +23,6 @@ func (s server) FindAgentLogs(ctx context.Context, request FindAgentLogsRequestO
 
 // FindDeploymentLogs returns a page of the output of a deployment's agent.
 func (s server) FindDeploymentLogs(ctx context.Context, request FindDeploymentLogsRequestObject) (FindDeploymentLogsResponseObject, error) {
-	if s.Logs == nil {
-		return nil, errNoLogs
-	}
 	at, err := s.Logs.LoggedRevision(ctx, ref(ctx, request.DeploymentID), revisionlog.Deploy)
 	if err != nil {
 		return nil, err
@@ -35,14 +32,11 @@ func (s server) FindDeploymentLogs(ctx context.Context, request FindDeploymentLo
 }
 
 func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.Kind, wanted LogRequest) (LogPage, error) {
-	query := revisionlog.Query{Backward: value(wanted.Order) == Desc, After: value(wanted.Offset), Limit: defaultLogLimit}
+	query := revisionlog.Query{Backward: value(wanted.Order) == Desc, After: value(wanted.Offset), Limit: orElse(wanted.Limit, defaultLogLimit)}
 	if err := logTimes(&query, "body", wanted.StartTime, wanted.EndTime); err != nil {
 		return LogPage{}, err
 	}
-	if wanted.Limit != nil {
-		query.Limit = *wanted.Limit
-	}
-	page, err := s.readLog(ctx, at, kind, logFilter(wanted.Query, wanted.Level, nil), query)
+	page, err := s.Logs.Read(ctx, at, kind, logFilter(wanted.Query, wanted.Level, nil), query)
 	// These clients follow a log by repeating the request with the last offset that they
 	// received, so every answer with lines has an offset.
 	if page.Cursor == "" && len(page.Items) > 0 {

@@ -51,9 +51,6 @@ func (s server) authorize(mux *web.Mux, o web.Operation) web.Middleware {
 // noteRefusal adds a refusal to the audit log. It names the route and the resource, but not the
 // whole path: a path may hold text that only the caller may see.
 func (s server) noteRefusal(r *http.Request, principal apikey.Principal, o web.Operation) error {
-	if s.Audit == nil {
-		return nil
-	}
 	detail := fmt.Sprintf("%s: the role %s lacks %s", r.Pattern, principal.Role, o.Permission)
 	return s.Audit.AddRefusal(r.Context(), principal.Workspace, audit.Refusal(r.Context(), r.PathValue(o.Resource), detail))
 }

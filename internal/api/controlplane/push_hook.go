@@ -3,7 +3,6 @@ package controlplane
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/slipway-run/slipway/internal/control/push"
@@ -15,7 +14,7 @@ func (s server) ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubW
 	d := push.Delivery{Event: value(p.XGitHubEvent), ID: value(p.XGitHubDelivery), Signature: value(p.XHubSignature256)}
 	err := s.Push.ExpectsApp(ctx, d)
 	if err == nil {
-		d.Body, err = readDelivery(request.Body)
+		d.Body, err = io.ReadAll(request.Body)
 	}
 	if err == nil {
 		err = s.Push.App(ctx, d)
@@ -34,20 +33,12 @@ func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequ
 	}
 	err := s.Push.Expects(ctx, request.WorkspaceID, request.DeploymentID, d)
 	if err == nil {
-		d.Body, err = readDelivery(request.Body)
+		d.Body, err = io.ReadAll(request.Body)
 	}
 	if err == nil {
 		err = s.Push.Deployment(ctx, request.WorkspaceID, request.DeploymentID, d)
 	}
 	return ReceivePushHook202Response{}, err
-}
-
-func readDelivery(body io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(body)
-	if err != nil {
-		return nil, fmt.Errorf("read delivery: %w", err)
-	}
-	return text, nil
 }
 
 // GetPushHook returns the values to enter at the host of a deployment's repository.

@@ -17,15 +17,9 @@ const longestWait = 25 * time.Second
 
 // GetRevision reads a revision, and waits for its end if the request asks for it.
 func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObject) (GetRevisionResponseObject, error) {
-	wait := time.Duration(0)
-	if seconds := request.Params.Wait; seconds != nil {
-		wait = min(time.Duration(*seconds)*time.Second, longestWait)
-	}
+	wait := min(seconds(value(request.Params.Wait)), longestWait)
 	r, err := s.Deployments.Await(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), wait)
-	if err != nil {
-		return nil, err
-	}
-	return GetRevision200JSONResponse(showRevision(r)), nil
+	return GetRevision200JSONResponse(showRevision(r)), err
 }
 
 // CreateRevision makes a revision, with changed values if the request has values.
@@ -36,10 +30,7 @@ func (s server) CreateRevision(ctx context.Context, request CreateRevisionReques
 		return CreateRevision201JSONResponse(showRevision(d.Made())).VisitCreateRevisionResponse, "", 0, nil
 	})
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
-	if err != nil {
-		return nil, err
-	}
-	return CreateRevision201JSONResponse(showRevision(d.Made())), nil
+	return CreateRevision201JSONResponse(showRevision(d.Made())), err
 }
 
 // RedeployRevision deploys a revision again, as a new revision.
@@ -76,33 +67,25 @@ func (s server) CancelRevision(ctx context.Context, request CancelRevisionReques
 // ExplainRevision states why a revision failed.
 func (s server) ExplainRevision(ctx context.Context, request ExplainRevisionRequestObject) (ExplainRevisionResponseObject, error) {
 	e, err := s.Deployments.Explain(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), s.Logs)
-	if err != nil {
-		return nil, err
-	}
 	r := showRevision(e.Revision)
 	return ExplainRevision200JSONResponse{
 		RevisionID: r.ID, Status: r.Status, StatusReason: r.StatusReason, PhaseTimestamps: r.PhaseTimestamps, ActiveRevisionID: optional.Of(e.Active),
 		Cause: e.Cause, Evidence: append([]string{}, e.Evidence...), Remedy: optional.Of(e.Remedy), Log: append([]string{}, e.Log...),
-	}, nil
+	}, err
 }
 
 // CompareRevisions states what changed from one revision to another.
 func (s server) CompareRevisions(ctx context.Context, request CompareRevisionsRequestObject) (CompareRevisionsResponseObject, error) {
 	difference, err := s.Deployments.Compare(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), request.Params.From)
-	if err != nil {
-		return nil, err
-	}
-	shown := CompareRevisions200JSONResponse{
+	return CompareRevisions200JSONResponse{
 		From: request.Params.From, To: request.RevisionID,
-		Settings: make([]SettingDifference, len(difference.Settings)), Secrets: make([]SecretDifference, len(difference.Secrets)),
-	}
-	for i, setting := range difference.Settings {
-		shown.Settings[i] = SettingDifference{Name: setting.Name, From: setting.From, To: setting.To}
-	}
-	for i, secret := range difference.Secrets {
-		shown.Secrets[i] = SecretDifference{Name: secret.Name, Change: SecretDifferenceChange(secret.Change)}
-	}
-	return shown, nil
+		Settings: showAll(difference.Settings, func(d deployment.ChangedSetting) SettingDifference {
+			return SettingDifference{Name: d.Name, From: d.From, To: d.To}
+		}),
+		Secrets: showAll(difference.Secrets, func(d deployment.ChangedSecret) SecretDifference {
+			return SecretDifference{Name: d.Name, Change: SecretDifferenceChange(d.Change)}
+		}),
+	}, err
 }
 
 // PromoteRevision promotes a canary before its time is over.

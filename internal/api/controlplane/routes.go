@@ -42,8 +42,7 @@ type Config struct {
 	Deployments   *deployment.Store
 	Listeners     *listener.Store
 	Authenticator auth.Authenticator
-	// Logs reads the output of builds and agents; it is nil if the server does not store the
-	// output.
+	// Logs reads the output of builds and agents; only its operations need it.
 	Logs *deployment.Logs
 	// AgentURL returns the address of a deployment's agent server. It may depend on the address
 	// that the request was sent to.

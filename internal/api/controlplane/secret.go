@@ -42,11 +42,8 @@ func (s server) GetSecret(ctx context.Context, request GetSecretRequestObject) (
 		return nil, err
 	}
 	users, err := s.Deployments.WorkspaceSecrets().Users(ctx, found.Ref)
-	shown, deployments := showSecret(found), make([]string, len(users))
-	for i, user := range users {
-		deployments[i] = user.Deployment
-	}
-	shown.DeploymentIds = &deployments
+	shown := showSecret(found)
+	shown.DeploymentIds = new(showAll(users, func(user workspacesecret.User) string { return user.Deployment }))
 	web.ShowVersion(ctx, found.Identity(), found.Version())
 	return GetSecret200JSONResponse(shown), err
 }

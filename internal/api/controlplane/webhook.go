@@ -23,7 +23,7 @@ func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestO
 	body := request.Body
 	made, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
 		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
-		Disabled: body.Enabled != nil && !*body.Enabled,
+		Disabled: !orElse(body.Enabled, true),
 	}, web.Settled(ctx, func(made webhook.Created) (web.Send, string, int64, error) {
 		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Webhook, made.Webhook.Version(), nil
 	})...)
@@ -43,8 +43,7 @@ func (s server) PatchWebhook(ctx context.Context, request PatchWebhookRequestObj
 	body := request.Body
 	patch := webhook.Patch{URL: body.URL, Description: body.Description, Enabled: body.Enabled, Expect: web.ExpectedVersions(ctx)}
 	if body.EventTypes != nil {
-		wanted := eventTypes(body.EventTypes)
-		patch.Types = &wanted
+		patch.Types = new(eventTypes(body.EventTypes))
 	}
 	w, err := s.Webhooks.Patch(ctx, webhookRef(ctx, request.WebhookID), patch)
 	web.ShowVersion(ctx, w.Webhook, w.Version())
@@ -86,15 +85,11 @@ func (s server) ReplayWebhookDelivery(ctx context.Context, request ReplayWebhook
 // showWebhook converts a webhook to the shape of the interface; secret is "" if it is not
 // shown.
 func showWebhook(w webhook.Webhook, secret string) Webhook {
-	shown := Webhook{
-		ID: w.Webhook, URL: w.URL, EventTypes: make([]EventType, len(w.Types)), Description: w.Description, Enabled: w.Enabled,
+	return Webhook{
+		ID: w.Webhook, URL: w.URL, Description: w.Description, Enabled: w.Enabled, Secret: optional.Of(secret),
+		EventTypes:     showAll(w.Types, func(t event.Type) EventType { return EventType(t) }),
 		DisabledReason: optional.Of(w.Reason), FailingSince: clock.Nullable(w.Failing), CreatedAt: clock.Format(w.Created), UpdatedAt: clock.Format(w.Updated),
-		Secret: optional.Of(secret),
 	}
-	for i, t := range w.Types {
-		shown.EventTypes[i] = EventType(t)
-	}
-	return shown
 }
 
 func showWebhookDelivery(d webhook.Delivery) WebhookDelivery {
@@ -109,11 +104,7 @@ func showWebhookDelivery(d webhook.Delivery) WebhookDelivery {
 }
 
 func eventTypes(sent []EventType) []event.Type {
-	wanted := make([]event.Type, len(sent))
-	for i, t := range sent {
-		wanted[i] = event.Type(t)
-	}
-	return wanted
+	return showAll(sent, func(t EventType) event.Type { return event.Type(t) })
 }
 
 func webhookRef(ctx context.Context, id string) webhook.Ref {
