@@ -14,8 +14,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/control/deployment"
-	"github.com/slipway-run/slipway/internal/record/keys"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -220,25 +218,5 @@ func TestAnUndeleteNeedsAPlace(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", path+"/undelete", nil), http.StatusOK)
 	if _, used := f.used(t, f.own, quota.Deployments); used != 1 {
 		t.Errorf("%d are counted, want 1", used)
-	}
-}
-
-// TestDeploymentsOfOlderVersionsAreCounted counts them with the first change.
-func TestDeploymentsOfOlderVersionsAreCounted(t *testing.T) {
-	t.Parallel()
-	f := bounded(t, 3)
-	f.create(t, fromImage("a"))
-	path, _ := f.create(t, fromImage("b"))
-	if err := f.table.Transact(t.Context(), table.Delete{Key: keys.DeploymentCount(f.own.workspace)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, used := f.used(t, f.own, quota.Deployments); used != 2 {
-		t.Errorf("%d are shown before the first change, want 2", used)
-	}
-	f.create(t, fromImage("c"))
-	wantStatus(t, f.call(t, "POST", "/v2/deployments", fromImage("d")), http.StatusForbidden)
-	wantStatus(t, f.call(t, "DELETE", path, nil), http.StatusNoContent)
-	if _, used := f.used(t, f.own, quota.Deployments); used != 2 {
-		t.Errorf("%d are counted, want 2", used)
 	}
 }
