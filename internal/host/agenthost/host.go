@@ -82,20 +82,20 @@ func New(cfg Config) (*Host, error) {
 		"GET " + wire.Relapse:    h.awaitRelapse,
 		"PUT " + wire.Restart:    h.restart,
 		"GET " + wire.Restart:    h.awaitRestart,
-		"POST " + wire.Ends:      h.giveEnds,
-		"POST " + wire.Builds:    h.startBuild,
+		"POST " + wire.Ends:      taking(h.giveEnds),
+		"POST " + wire.Builds:    taking(h.startBuild),
 		"GET " + wire.Build:      h.awaitBuild,
 		"DELETE " + wire.Build:   h.removeBuild,
-		"POST " + wire.Log:       h.readLog,
-		"POST " + wire.LogLines:  h.appendLog,
+		"POST " + wire.Log:       taking(h.readLog),
+		"POST " + wire.LogLines:  taking(h.appendLog),
 	} {
 		h.mux.Handle(pattern, h.own(handle))
 	}
 	h.mux.Handle("GET "+wire.LogChanges, h.guarded(h.watchLog))
 	if cfg.Uploads != nil {
-		h.mux.Handle("POST "+wire.Uploads, h.own(h.grantUpload))
+		h.mux.Handle("POST "+wire.Uploads, h.own(taking(h.grantUpload)))
 		h.mux.Handle("POST "+wire.UploadsOf, h.own(h.listUploads))
-		h.mux.Handle("DELETE "+wire.UploadsOf, h.own(h.removeUploads))
+		h.mux.Handle("DELETE "+wire.UploadsOf, h.own(taking(h.removeUploads)))
 		h.mux.Handle("DELETE "+wire.UploadsAll, h.own(h.eraseUploads))
 		h.mux.Handle("PUT "+wire.UploadsOf+"/{object}", cfg.Uploads.Handler(h.mux.Error))
 	}
@@ -163,6 +163,17 @@ func isToken(authorization, want string) bool {
 	got, ok := strings.CutPrefix(authorization, "Bearer ")
 	gotHash, wantHash := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(gotHash[:], wantHash[:]) == 1 && ok
+}
+
+// taking reads the request's body for an operation.
+func taking[T any](handle func(*http.Request, T) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		body, err := decode[T](r)
+		if err != nil {
+			return nil, err
+		}
+		return handle(r, body)
+	}
 }
 
 // decode reads a request's body. The error contains no part of the body.

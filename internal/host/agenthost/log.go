@@ -20,12 +20,8 @@ func (h *Host) logOf(r *http.Request) (revisionlog.Log, error) {
 	return log, nil
 }
 
-func (h *Host) readLog(r *http.Request) (any, error) {
+func (h *Host) readLog(r *http.Request, query revisionlog.Query) (any, error) {
 	log, err := h.logOf(r)
-	if err != nil {
-		return nil, err
-	}
-	query, err := decode[revisionlog.Query](r)
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +33,8 @@ func (h *Host) readLog(r *http.Request) (any, error) {
 }
 
 // appendLog adds lines that were printed on another machine.
-func (h *Host) appendLog(r *http.Request) (any, error) {
+func (h *Host) appendLog(r *http.Request, lines []string) (any, error) {
 	log, err := h.logOf(r)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := decode[[]string](r)
 	if err != nil {
 		return nil, err
 	}

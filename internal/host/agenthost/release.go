@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
@@ -131,4 +134,45 @@ func checkRef(ref compute.Ref) error {
 		}
 	}
 	return nil
+}
+
+func (h *Host) startBuild(r *http.Request, spec build.Spec) (any, error) {
+	return nil, h.cfg.Builder.Start(r.Context(), spec)
+}
+
+func (h *Host) awaitBuild(r *http.Request) (any, error) {
+	return await(r, func(ctx context.Context) (build.Result, error) {
+		return h.cfg.Builder.Await(ctx, r.PathValue("revision"))
+	})
+}
+
+func (h *Host) removeBuild(r *http.Request) (any, error) {
+	return nil, h.cfg.Builder.Remove(r.Context(), r.PathValue("revision"))
+}
+
+// ends holds the first agent exit of each release that has not been reported to a caller yet.
+type ends struct {
+	mu    sync.Mutex
+	last  int64
+	noted []wire.End
+}
+
+// Alarm is the compute.Alarm of the host's target. It keeps the end for the next caller that asks.
+func (h *Host) Alarm(_ context.Context, ref compute.Ref, status compute.Status) {
+	h.ends.mu.Lock()
+	defer h.ends.mu.Unlock()
+	if slices.ContainsFunc(h.ends.noted, func(e wire.End) bool { return e.Ref == ref }) {
+		return
+	}
+	h.ends.last++
+	h.ends.noted = append(h.ends.noted, wire.End{Number: h.ends.last, Ref: ref, Status: status})
+}
+
+// giveEnds answers with the ends that the caller has not reported, and forgets the reported
+// ends.
+func (h *Host) giveEnds(_ *http.Request, told wire.Told) (any, error) {
+	h.ends.mu.Lock()
+	defer h.ends.mu.Unlock()
+	h.ends.noted = slices.DeleteFunc(h.ends.noted, func(e wire.End) bool { return e.Number <= told.Number })
+	return append([]wire.End{}, h.ends.noted...), nil
 }

@@ -17,11 +17,7 @@ type Uploads interface {
 	Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler
 }
 
-func (h *Host) grantUpload(r *http.Request) (any, error) {
-	asked, err := decode[wire.Upload](r)
-	if err != nil {
-		return nil, err
-	}
+func (h *Host) grantUpload(r *http.Request, asked wire.Upload) (any, error) {
 	if ref, ok := upload.Parse(asked.Path()); !ok || ref != asked.Ref {
 		return nil, fault.New(fault.Invalid, "%q is no upload's path.", asked.Path())
 	}
@@ -36,12 +32,8 @@ func (h *Host) listUploads(r *http.Request) (any, error) {
 	return h.cfg.Uploads.List(r.Context(), workspace, deployment)
 }
 
-func (h *Host) removeUploads(r *http.Request) (any, error) {
+func (h *Host) removeUploads(r *http.Request, refs []upload.Ref) (any, error) {
 	workspace, deployment, err := uploadsOf(r)
-	if err != nil {
-		return nil, err
-	}
-	refs, err := decode[[]upload.Ref](r)
 	if err != nil {
 		return nil, err
 	}

@@ -26,14 +26,14 @@ func (s *Stack) KeyStore(ctx context.Context) (*apikey.Store, error) {
 
 // APIKeys finds the caller of a request by its credentials. Only the authorizer uses it.
 func (s *Stack) APIKeys() auth.Authenticator {
-	return s.callers.get(func() *callers { return &callers{stack: s} })
+	return callers{s}
 }
 
 // callers is the auth.Authenticator of a stack.
 type callers struct{ stack *Stack }
 
 // Key implements auth.Authenticator.
-func (c *callers) Key(r *http.Request) (apikey.Principal, error) {
+func (c callers) Key(r *http.Request) (apikey.Principal, error) {
 	store, err := c.stack.KeyStore(r.Context())
 	if err != nil {
 		return apikey.Principal{}, err

@@ -63,7 +63,6 @@ type Stack struct {
 	table       once[*dynamo.Table]
 	engine      once[workflow.Engine]
 	key         once[*kms.Lazy]
-	callers     once[*callers]
 	apiKeys     once[*apikey.Store]
 	deployments once[*deployment.Store]
 	listeners   once[*listener.Store]
