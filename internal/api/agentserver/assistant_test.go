@@ -13,6 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -122,14 +125,16 @@ func TestTheGraphsOfAnImageAreLearned(t *testing.T) {
 	f := setUpUndeployed(t, nil, 0)
 	f.deploy(t)
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
+	nowhere := targetAt(compute.Endpoint{URL: "http://127.0.0.1:1"})
 	check.Must(t, agentserver.Register(mux, agentserver.Config{
 		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs, Authenticator: auth.New(f.keys), Version: version,
+		Agents: &runner.Agents{Deployments: f.deployments, Graph: graph.NewClient(nil), Target: nowhere},
 	}))
 	apart := *f
 	apart.Server = httptest.NewServer(mux)
 	t.Cleanup(apart.Close)
 	run := with(hi(), "assistant_id", agentID)
-	wantStatus(t, apart.call(t, "POST", f.newThread(t)+"/runs", run), http.StatusNotFound)
+	wantStatus(t, apart.call(t, "POST", f.newThread(t)+"/runs", run), http.StatusServiceUnavailable)
 	wantStatus(t, f.call(t, "POST", "/assistants/search", object{}), http.StatusOK)
 	wantStatus(t, apart.call(t, "POST", f.newThread(t)+"/runs", run), http.StatusOK)
 }

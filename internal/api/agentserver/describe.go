@@ -11,7 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -57,63 +58,39 @@ type ownRoute struct {
 type descriptions struct {
 	log   *slog.Logger
 	known *lru.Cache[string, ownDescription]
-
-	mu    sync.Mutex
-	asked map[string]*describing
-}
-
-// describing is a question that an agent has not answered yet.
-type describing struct {
-	done   chan struct{}
-	answer ownDescription
-	err    error
-}
-
-func newDescriptions(log *slog.Logger) *descriptions {
-	return &descriptions{log: log, known: lru.New[string, ownDescription](maxDescribed), asked: map[string]*describing{}}
+	asked singleflight.Group
 }
 
 // of returns the description of a workspace's revision that ask gives. All waiting callers get an
 // error; it is not kept.
 func (d *descriptions) of(ctx context.Context, workspace, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
-	d.mu.Lock()
 	if found, ok := d.known.Get(revision); ok {
-		d.mu.Unlock()
 		return found, nil
 	}
-	asked := d.asked[revision]
-	if asked == nil {
-		asked = &describing{done: make(chan struct{})}
-		d.asked[revision] = asked
+	answers := d.asked.DoChan(revision, func() (any, error) {
+		if found, ok := d.known.Get(revision); ok {
+			return found, nil // the answer came meanwhile
+		}
 		// The first caller may leave before the other callers, and its Hold is closed then.
 		hold := budget.HoldOf(ctx).Another(workspace)
-		go d.ask(budget.Holding(context.WithoutCancel(ctx), hold), revision, asked, ask)
-	}
-	d.mu.Unlock()
+		defer hold.Close()
+		ctx := budget.Holding(context.WithoutCancel(ctx), hold)
+		var found ownDescription
+		err := guard.Run(nil, "ask an agent what it is", func() error {
+			answer, err := ask(ctx)
+			if err == nil {
+				found = d.read(ctx, revision, answer)
+				d.known.Put(revision, found, found.Bytes+stepBytes*found.size)
+			}
+			return err
+		})
+		return found, err
+	})
 	select {
-	case <-asked.done:
-		return asked.answer, asked.err
+	case answer := <-answers:
+		return answer.Val.(ownDescription), answer.Err
 	case <-ctx.Done():
 		return ownDescription{}, ctx.Err()
-	}
-}
-
-// ask asks an agent, and keeps its answer. It closes the Hold of the context.
-func (d *descriptions) ask(ctx context.Context, revision string, asked *describing, ask func(context.Context) (graph.Description, error)) {
-	defer close(asked.done)
-	defer budget.HoldOf(ctx).Close()
-	asked.err = guard.Run(nil, "ask an agent what it is", func() error {
-		answer, err := ask(ctx)
-		if err == nil {
-			asked.answer = d.read(ctx, revision, answer)
-		}
-		return err
-	})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.asked, revision)
-	if asked.err == nil {
-		d.known.Put(revision, asked.answer, asked.answer.Bytes+stepBytes*asked.answer.size)
 	}
 }
 
@@ -146,10 +123,10 @@ func (d *descriptions) read(ctx context.Context, revision string, answer graph.D
 }
 
 // describe asks the deployment's agent for its graphs, once for each revision. Nothing is known
-// without agents, or before the first revision.
+// before the first revision.
 func (s server) describe(ctx context.Context) (ownDescription, error) {
 	d := served(ctx)
-	if s.Agents == nil || d.Active == "" {
+	if d.Active == "" {
 		return ownDescription{}, nil
 	}
 	return s.descriptionOf(ctx, d, d.Active, func(ctx context.Context) (graph.Description, error) {
@@ -162,34 +139,32 @@ func (s server) describe(ctx context.Context) (ownDescription, error) {
 }
 
 // descriptionOf returns the description that is kept by a name, or waits for it.
-func (s server) descriptionOf(ctx context.Context, d deployment.Deployment, name string, ask func(context.Context) (graph.Description, error)) (described ownDescription, err error) {
-	err = s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
-		described, err = s.descriptions.of(ctx, d.Workspace, name, ask)
-		return err
+func (s server) descriptionOf(ctx context.Context, d deployment.Deployment, name string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
+	return askAgent(ctx, s, d.Workspace, func(ctx context.Context) (ownDescription, error) {
+		return s.descriptions.of(ctx, d.Workspace, name, ask)
 	})
-	return described, err
 }
 
-// describeTyped returns a function that does the same as describe. If a graph lacks schemas that
-// the caller needs, the agent makes all schemas that are missing of the graphs' types, once for
-// each revision. If it cannot do this in time, the schemas are left out, and the next request asks
-// again.
-func (s server) describeTyped(lacks func(graph.GraphDescription) bool) func(context.Context) (ownDescription, error) {
-	return func(ctx context.Context) (ownDescription, error) {
-		described, err := s.describe(ctx)
-		if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(described.Graphs)), lacks) {
-			return described, err
-		}
-		d := served(ctx)
-		typed, err := s.descriptionOf(ctx, d, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
-			return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
-		})
-		if _, isFault := errors.AsType[*fault.Error](err); isFault {
-			return described, nil
-		}
-		return typed, err
+// describeTyped is describe, unless a graph lacks schemas that the caller needs. Then the agent
+// makes all schemas that are missing of the graphs' types, once for each revision. If it cannot do
+// this in time, the schemas are left out, and the next request asks again.
+func (s server) describeTyped(ctx context.Context, lacks func(graph.GraphDescription) bool) (ownDescription, error) {
+	described, err := s.describe(ctx)
+	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(described.Graphs)), lacks) {
+		return described, err
 	}
+	d := served(ctx)
+	typed, err := s.descriptionOf(ctx, d, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
+		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
+	})
+	if _, isFault := errors.AsType[*fault.Error](err); isFault {
+		return described, nil
+	}
+	return typed, err
 }
+
+// needsNone is for describeTyped: the caller needs no schemas.
+func needsNone(graph.GraphDescription) bool { return false }
 
 func isUntyped(g graph.GraphDescription) bool {
 	return present(g.InputSchema) == nil && present(g.Graph) != nil
@@ -213,19 +188,19 @@ func (s server) graphs(ctx context.Context) ([]string, error) {
 }
 
 // describedGraph returns the name of an assistant's graph, and the agent's description of it, as
-// describe gives it.
-func (s server) describedGraph(ctx context.Context, assistantID string, describe func(context.Context) (ownDescription, error)) (string, graph.GraphDescription, error) {
+// describeTyped gives it.
+func (s server) describedGraph(ctx context.Context, assistantID string, lacks func(graph.GraphDescription) bool) (string, graph.GraphDescription, error) {
 	_, found, err := s.named(ctx, assistantID)
 	if err != nil {
 		return "", graph.GraphDescription{}, err
 	}
-	described, err := describe(ctx)
+	described, err := s.describeTyped(ctx, lacks)
 	return found.Graph, described.Graphs[found.Graph], err
 }
 
 // GetAssistantSchemas shows the schemas of an assistant's graph.
 func (s server) GetAssistantSchemas(ctx context.Context, request GetAssistantSchemasRequestObject) (GetAssistantSchemasResponseObject, error) {
-	name, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped(isUntyped))
+	name, g, err := s.describedGraph(ctx, request.AssistantID, isUntyped)
 	return GetAssistantSchemas200JSONResponse{
 		GraphID: name, InputSchema: known(g.InputSchema), OutputSchema: known(g.OutputSchema), StateSchema: known(g.StateSchema),
 		ConfigSchema: known(g.ConfigSchema), ContextSchema: known(g.ContextSchema),
@@ -250,10 +225,10 @@ func levels(xray string) (int, error) {
 		return depth, nil
 	}
 	all, err := strconv.ParseBool(xray)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, fault.Shape(fault.Detail{Loc: []any{"query", "xray"}, Msg: "Input should be a boolean or a depth", Type: "bool_parsing"})
-	}
-	if all {
+	case all:
 		return math.MaxInt, nil
 	}
 	return 0, nil
@@ -266,7 +241,7 @@ func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraph
 	if err != nil {
 		return nil, err
 	}
-	name, g, err := s.describedGraph(ctx, request.AssistantID, s.describe)
+	name, g, err := s.describedGraph(ctx, request.AssistantID, needsNone)
 	if err != nil {
 		return nil, err
 	}
@@ -286,14 +261,14 @@ func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraph
 
 // ListAssistantSubgraphs shows the schemas of the subgraphs of an assistant's graph.
 func (s server) ListAssistantSubgraphs(ctx context.Context, request ListAssistantSubgraphsRequestObject) (ListAssistantSubgraphsResponseObject, error) {
-	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped(hasUntyped))
+	_, g, err := s.describedGraph(ctx, request.AssistantID, hasUntyped)
 	return ListAssistantSubgraphs200JSONResponse(subgraphs(g, "", isTrue(request.Params.Recurse))), err
 }
 
 // GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, and of the
 // subgraphs within it if the request asks for them.
 func (s server) GetAssistantSubgraph(ctx context.Context, request GetAssistantSubgraphRequestObject) (GetAssistantSubgraphResponseObject, error) {
-	_, g, err := s.describedGraph(ctx, request.AssistantID, s.describeTyped(hasUntyped))
+	_, g, err := s.describedGraph(ctx, request.AssistantID, hasUntyped)
 	return GetAssistantSubgraph200JSONResponse(subgraphs(g, request.Namespace, isTrue(request.Params.Recurse))), err
 }
 

@@ -59,16 +59,10 @@ func (s server) vectorOf(ctx context.Context, query string) (store.Vectors, erro
 }
 
 func (s server) embed(ctx context.Context, texts graph.Texts) (graph.Embeddings, error) {
-	if s.Agents == nil {
-		return graph.Embeddings{}, fault.New(fault.Unavailable, "This server does not embed items.")
-	}
 	d := served(ctx)
-	var embeddings graph.Embeddings
-	err := s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
-		embeddings, err = s.Agents.Embed(ctx, d.Workspace, d.Deployment, texts)
-		return err
+	return askAgent(ctx, s, d.Workspace, func(ctx context.Context) (graph.Embeddings, error) {
+		return s.Agents.Embed(ctx, d.Workspace, d.Deployment, texts)
 	})
-	return embeddings, err
 }
 
 func readVectors(asked build.Index, data []byte) (store.Vectors, error) {

@@ -76,11 +76,11 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 	if method != methodList && method != methodCall {
 		return offers, nil
 	}
-	describe := s.describe
-	if method == methodList {
-		describe = s.describeTyped(isUntyped) // a call needs no schemas
+	lacks := isUntyped
+	if method == methodCall {
+		lacks = needsNone
 	}
-	described, err := describe(ctx)
+	described, err := s.describeTyped(ctx, lacks)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,25 +19,22 @@ import (
 func (s server) preflight(r *http.Request) (*web.Origins, error) {
 	named, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/d/"), "/")
 	deploymentID := strings.ToLower(named)
-	if s.Agents == nil || !isID(deploymentID) {
-		return nil, nil //nolint:nilnil // it has none
+	if !isID(deploymentID) {
+		return nil, nil
 	}
 	d, err := s.Deployments.HeadWithID(r.Context(), deploymentID)
-	if fault.Is(err, fault.NotFound) || (err == nil && (d.Settings.HTTP == nil || d.Settings.HTTP.CORS == nil)) {
-		return nil, nil //nolint:nilnil // it has none
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
 	}
 	return originsOf(d.Settings.HTTP), err
 }
 
 // originsOf are the rules for pages of other origins that call a deployment.
 func (s server) originsOf(d deployment.Deployment) *web.Origins {
-	if asked := d.Settings.HTTP; asked != nil && asked.CORS != nil {
-		return originsOf(asked)
-	}
-	return &web.Origins{Allowed: s.Origins}
+	return cmp.Or(originsOf(d.Settings.HTTP), &web.Origins{Allowed: s.Origins})
 }
 
-// originsOf are the rules that a configuration file has.
+// originsOf are the rules that a configuration file has, nil if it has none.
 func originsOf(asked *build.HTTP) *web.Origins {
 	if asked == nil || asked.CORS == nil {
 		return nil

@@ -90,7 +90,7 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 // not let the request in.
 func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployment, error) {
 	refusals := []fault.Kind{fault.Unauthorized, fault.Forbidden, fault.NotFound}
-	if s.Agents == nil || !isID(deploymentID(r)) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
+	if !isID(deploymentID(r)) || !slices.ContainsFunc(refusals, func(kind fault.Kind) bool { return fault.Is(refused, kind) }) {
 		return deployment.Deployment{}, refused
 	}
 	d, err := s.Deployments.HeadWithID(r.Context(), deploymentID(r))
@@ -123,15 +123,9 @@ func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, e
 }
 
 func (s server) rule(ctx context.Context, d deployment.Deployment, asked graph.Invocation) (graph.Ruling, error) {
-	if s.Agents == nil {
-		return graph.Ruling{}, fault.New(fault.Unavailable, "This server does not run the authentication of repositories.")
-	}
-	var ruling graph.Ruling
-	err := s.askAgent(ctx, d.Workspace, func(ctx context.Context) (err error) {
-		ruling, err = s.Agents.Rule(ctx, d.Workspace, d.Deployment, asked)
-		return err
+	return askAgent(ctx, s, d.Workspace, func(ctx context.Context) (graph.Ruling, error) {
+		return s.Agents.Rule(ctx, d.Workspace, d.Deployment, asked)
 	})
-	return ruling, err
 }
 
 // identityOf checks a user.

@@ -31,7 +31,7 @@ func isMounted(ctx context.Context) bool { return ctx.Value(mountedKey{}) != nil
 
 // anyDeployment finds the deployment that the path names, in any workspace.
 func (s server) anyDeployment(r *http.Request) (deployment.Deployment, error) {
-	if s.Agents == nil || !isID(deploymentID(r)) {
+	if !isID(deploymentID(r)) {
 		return deployment.Deployment{}, deployment.NotFound(deployment.Ref{Deployment: deploymentID(r)})
 	}
 	return s.Deployments.HeadWithID(r.Context(), deploymentID(r))

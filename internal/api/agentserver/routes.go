@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
@@ -53,7 +54,6 @@ type Config struct {
 	Metrics Metrics
 	// Agents asks the agents of deployments: for the graphs of an image, to change a state, for
 	// the repository's own authentication and HTTP application, and whether an agent serves.
-	// Without it, a state of a graph that keeps checkpoints of its own cannot be changed.
 	Agents        Agents
 	Authenticator auth.Authenticator
 	// Webhooks checks the addresses that runs name; without it, runs may not name an address.
@@ -112,7 +112,8 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	s := server{Config: config, descriptions: newDescriptions(config.Log), strangers: newStrangers(config.Strangers), mux: mux}
+	known := &descriptions{log: config.Log, known: lru.New[string, ownDescription](maxDescribed)}
+	s := server{Config: config, descriptions: known, strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	s.visitors = mux.Visited(deploymentID)(http.HandlerFunc(s.handOver))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{

@@ -5,8 +5,6 @@ import (
 	"net/http"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
-	"github.com/slipway-run/slipway/internal/control/deployment"
 )
 
 // Metrics counts the requests of each deployment.
@@ -32,7 +30,7 @@ func (s server) GetOK(ctx context.Context, _ GetOKRequestObject) (GetOKResponseO
 	if d.Crashed.IsZero() {
 		return GetOK200JSONResponse{Ok: true}, nil
 	}
-	serves, err := s.serves(ctx, d)
+	serves, err := s.Agents.Serves(ctx, d.Workspace, d.Deployment)
 	if err == nil && !serves {
 		err = fault.New(fault.Unavailable, "The deployment's agent has ended, and is being started again.")
 	}
@@ -45,11 +43,7 @@ func (s server) open(next StrictHandlerFunc, operation string) StrictHandlerFunc
 		return next
 	}
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
-		ref := deployment.Ref{Deployment: deploymentID(r)}
-		if !id.Valid(ref.Deployment) {
-			return nil, deployment.NotFound(ref)
-		}
-		d, err := s.Deployments.HeadWithID(ctx, ref.Deployment)
+		d, err := s.anyDeployment(r)
 		if err != nil {
 			if !fault.Is(err, fault.NotFound) {
 				err = fault.New(fault.Unavailable, "The database does not answer.")
@@ -69,14 +63,6 @@ func (s server) document(contract http.Handler) http.Handler {
 		}
 		contract.ServeHTTP(w, r)
 	})
-}
-
-// serves reports whether an agent that has ended runs again.
-func (s server) serves(ctx context.Context, d deployment.Deployment) (bool, error) {
-	if s.Agents == nil {
-		return false, nil
-	}
-	return s.Agents.Serves(ctx, d.Workspace, d.Deployment)
 }
 
 // GetInfo returns the version of the server, the active revision, and the features of the

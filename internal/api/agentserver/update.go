@@ -3,7 +3,6 @@ package agentserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -13,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Agents asks a deployment's agent for operations that belong to no run.
@@ -32,6 +32,17 @@ type Agents interface {
 	// UpdateState lets the agent change a state, and passes the checkpoints that the agent
 	// makes to take.
 	UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error
+}
+
+// askAgent asks an agent a question that belongs to no run, for a request of a workspace. A
+// request that waits for long takes one of the workspace's places for connections.
+func askAgent[T any](ctx context.Context, s server, workspace string, ask func(context.Context) (T, error)) (answer T, err error) {
+	take := func(ctx context.Context) (leave func(), err error) { return s.mux.Place(ctx, workspace) }
+	err = quota.Patiently(ctx, s.Log, s.Patience, take, func(ctx context.Context) (err error) {
+		answer, err = ask(ctx)
+		return err
+	})
+	return answer, err
 }
 
 // UpdateThreadState changes a thread's state as if a node had changed it.
@@ -135,7 +146,7 @@ func (s server) update(ctx context.Context, t thread.Thread, number int64, confi
 // keepsCheckpoints reports whether a graph makes changes of a state itself. After its first
 // checkpoint of a thread, that checkpoint decides; before, the graph's description decides.
 func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, graphID string) (bool, error) {
-	if at.Agent != nil || at.Folded || s.Agents == nil {
+	if at.Agent != nil || at.Folded {
 		return at.Agent != nil, nil
 	}
 	description, err := s.describe(ctx)
@@ -143,9 +154,6 @@ func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, grap
 }
 
 func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread.Edit, graphID string, config json.RawMessage, steps []graph.Superstep) error {
-	if s.Agents == nil {
-		return errors.New("no agents are configured that could update a state")
-	}
 	checkpoints, pending, err := edit.Before(ctx)
 	if err != nil {
 		return err
@@ -165,8 +173,8 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	}
 	d := served(ctx)
 	before := edit.Log.At.ID
-	err = s.askAgent(ctx, d.Workspace, func(ctx context.Context) error {
-		return s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, asked, func(c graph.Checkpoint) error {
+	_, err = askAgent(ctx, s, d.Workspace, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, asked, func(c graph.Checkpoint) error {
 			if err := edit.Follow(graphID, c); err != nil {
 				return fault.New(fault.Unavailable, "The agent's checkpoint cannot be kept: %v.", err)
 			}
