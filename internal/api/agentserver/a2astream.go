@@ -23,7 +23,6 @@ var errLeft = errors.New("the client has left")
 // yields takes the next event of a stream. It returns false if the client has left.
 type yields func(a2a.Event, error) bool
 
-// OnSendMessageStream implements a2asrv.RequestHandler.
 func (t tasks) OnSendMessageStream(ctx context.Context, params *a2a.MessageSendParams) iter.Seq2[a2a.Event, error] {
 	return t.events(ctx, func(yield yields) error {
 		r, err := t.begin(ctx, params)
@@ -34,7 +33,6 @@ func (t tasks) OnSendMessageStream(ctx context.Context, params *a2a.MessageSendP
 	})
 }
 
-// OnResubscribeToTask implements a2asrv.RequestHandler.
 func (t tasks) OnResubscribeToTask(ctx context.Context, params *a2a.TaskIDParams) iter.Seq2[a2a.Event, error] {
 	return t.events(ctx, func(yield yields) error {
 		r, err := t.find(ctx, params.ID)
@@ -132,8 +130,7 @@ func (t tasks) written(ctx context.Context, r taskRun) (<-chan sse.Event, <-chan
 
 // conclude sends the outcome of a task.
 func (t tasks) conclude(ctx context.Context, id a2a.TaskID, yield yields) error {
-	none := 0
-	task, err := t.OnGetTask(ctx, &a2a.TaskQueryParams{ID: id, HistoryLength: &none})
+	task, err := t.OnGetTask(ctx, &a2a.TaskQueryParams{ID: id, HistoryLength: new(0)})
 	if err != nil {
 		return err
 	}

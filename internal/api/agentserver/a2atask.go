@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,10 +43,7 @@ type taskRun struct {
 
 // task returns the id of the task that the run belongs to.
 func (r taskRun) task() a2a.TaskID {
-	if r.Metadata.A2A.Task != "" {
-		return r.Metadata.A2A.Task
-	}
-	return a2a.TaskID(r.Thread + ":" + r.ID)
+	return cmp.Or(r.Metadata.A2A.Task, a2a.TaskID(r.Thread+":"+r.ID))
 }
 
 func (r taskRun) path() string { return threadPath(r.Thread) + "/runs/" + r.ID }
@@ -55,18 +53,16 @@ func threadPath(thread string) string { return "/threads/" + thread }
 // find returns the newest run of a task.
 func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err error) {
 	thread, first, _ := strings.Cut(string(task), ":")
+	missing := fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, task)
 	if !isID(thread) || !isID(first) {
-		return newest, fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, task)
+		return newest, missing
 	}
 	err = t.read(ctx, url.URL{Path: threadPath(thread) + "/runs/" + first}, &newest)
-	if refused, ok := errors.AsType[*selfRefusal](err); ok && refused.status == http.StatusNotFound {
-		return newest, fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, task)
-	}
-	if err != nil {
+	switch {
+	case isMissing(err), err == nil && (newest.Assistant != t.agent.ID || newest.task() != task):
+		return newest, missing
+	case err != nil:
 		return newest, t.refuse(ctx, err)
-	}
-	if newest.Assistant != t.agent.ID || newest.task() != task {
-		return newest, fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, task)
 	}
 	for offset := 0; ; offset += runsAtOnce {
 		var page []taskRun // the newest first
@@ -120,7 +116,6 @@ func stateOf(status run.Status) a2a.TaskState {
 	return a2a.TaskStateFailed
 }
 
-// OnGetTask implements a2asrv.RequestHandler.
 func (t tasks) OnGetTask(ctx context.Context, query *a2a.TaskQueryParams) (*a2a.Task, error) {
 	r, err := t.find(ctx, query.ID)
 	if err != nil {
@@ -129,7 +124,6 @@ func (t tasks) OnGetTask(ctx context.Context, query *a2a.TaskQueryParams) (*a2a.
 	return t.show(ctx, r, query.HistoryLength)
 }
 
-// OnCancelTask implements a2asrv.RequestHandler.
 func (t tasks) OnCancelTask(ctx context.Context, params *a2a.TaskIDParams) (*a2a.Task, error) {
 	r, err := t.find(ctx, params.ID)
 	if err != nil {
@@ -139,7 +133,7 @@ func (t tasks) OnCancelTask(ctx context.Context, params *a2a.TaskIDParams) (*a2a
 		return nil, fmt.Errorf("%w: it is %s", a2a.ErrTaskNotCancelable, stateOf(r.Status))
 	}
 	err = t.exchange(ctx, http.MethodPost, url.URL{Path: r.path() + "/cancel", RawQuery: "wait=true"}, nil, nil)
-	if refused, ok := errors.AsType[*selfRefusal](err); ok && refused.status == http.StatusNotFound {
+	if isMissing(err) {
 		return nil, fmt.Errorf("%w: it has ended", a2a.ErrTaskNotCancelable)
 	}
 	if err != nil {
@@ -148,7 +142,6 @@ func (t tasks) OnCancelTask(ctx context.Context, params *a2a.TaskIDParams) (*a2a
 	return t.OnGetTask(ctx, &a2a.TaskQueryParams{ID: params.ID})
 }
 
-// OnSendMessage implements a2asrv.RequestHandler.
 func (t tasks) OnSendMessage(ctx context.Context, params *a2a.MessageSendParams) (a2a.SendMessageResult, error) {
 	r, err := t.begin(ctx, params)
 	if err != nil {
@@ -203,8 +196,7 @@ func (t tasks) goOn(ctx context.Context, message *a2a.Message, body map[string]a
 	if message.ContextID != "" && message.ContextID != r.Thread {
 		return "", fmt.Errorf("%w: message.contextId: is not the context of the task", a2a.ErrInvalidParams)
 	}
-	none := 0
-	task, err := t.show(ctx, r, &none)
+	task, err := t.show(ctx, r, new(0))
 	if err != nil {
 		return "", err
 	}
@@ -237,27 +229,22 @@ func (t tasks) refuse(ctx context.Context, err error) error {
 	return a2a.ErrInternalError
 }
 
-// OnGetTaskPushConfig implements a2asrv.RequestHandler.
 func (t tasks) OnGetTaskPushConfig(context.Context, *a2a.GetTaskPushConfigParams) (*a2a.TaskPushConfig, error) {
 	return nil, a2a.ErrPushNotificationNotSupported
 }
 
-// OnListTaskPushConfig implements a2asrv.RequestHandler.
 func (t tasks) OnListTaskPushConfig(context.Context, *a2a.ListTaskPushConfigParams) ([]*a2a.TaskPushConfig, error) {
 	return nil, a2a.ErrPushNotificationNotSupported
 }
 
-// OnSetTaskPushConfig implements a2asrv.RequestHandler.
 func (t tasks) OnSetTaskPushConfig(context.Context, *a2a.TaskPushConfig) (*a2a.TaskPushConfig, error) {
 	return nil, a2a.ErrPushNotificationNotSupported
 }
 
-// OnDeleteTaskPushConfig implements a2asrv.RequestHandler.
 func (t tasks) OnDeleteTaskPushConfig(context.Context, *a2a.DeleteTaskPushConfigParams) error {
 	return a2a.ErrPushNotificationNotSupported
 }
 
-// OnGetExtendedAgentCard implements a2asrv.RequestHandler.
 func (t tasks) OnGetExtendedAgentCard(context.Context) (*a2a.AgentCard, error) {
 	return nil, a2a.ErrAuthenticatedExtendedCardNotConfigured
 }

@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -45,12 +46,8 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 		return nil, err
 	}
 	asked := request.Body
-	name := optional.Text(asked.Name)
-	if name == "" {
-		name = "Untitled"
-	}
 	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(optional.Text(asked.AssistantID)), assistant.Content{
-		Graph: asked.GraphID, Name: name, Description: asked.Description, Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
+		Graph: asked.GraphID, Name: cmp.Or(optional.Text(asked.Name), "Untitled"), Description: asked.Description, Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
 	})
 	if fault.Is(err, fault.Conflict) && asked.AssistantID != nil && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
 		made, err = s.standing(ctx, owner, *asked.AssistantID, err)
@@ -148,20 +145,13 @@ func (s server) SearchAssistants(ctx context.Context, request SearchAssistantsRe
 	if err != nil {
 		return nil, err
 	}
-	if asked.SortBy != nil {
-		search.SortBy = string(*asked.SortBy)
-	}
-	search.Ascending = asked.SortOrder != nil && *asked.SortOrder == SortOrderAsc
+	search.SortBy, search.Ascending = string(orElse(asked.SortBy, "")), isAscending(asked.SortOrder)
 	search.Limit, search.Offset = orElse(asked.Limit, 10), orElse(asked.Offset, 0)
 	found, total, err := s.Assistants.Search(ctx, owner, search)
 	if err != nil {
 		return nil, err
 	}
-	shown := make([]any, len(found))
-	for i, a := range found {
-		shown[i] = showAssistant(a)
-	}
-	return page{items: shown, selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, nil
+	return page[Assistant]{items: listed(found, showAssistant), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, nil
 }
 
 // CountAssistants counts the assistants that match.
@@ -193,11 +183,7 @@ func (s server) ListAssistantVersions(ctx context.Context, request ListAssistant
 	versions, err := s.Assistants.Versions(ctx, owner, found.Assistant, assistant.Search{
 		Metadata: filter, Limit: orElse(request.Body.Limit, 10), Offset: orElse(request.Body.Offset, 0),
 	})
-	shown := make(ListAssistantVersions200JSONResponse, len(versions))
-	for i, version := range versions {
-		shown[i] = showAssistant(version)
-	}
-	return shown, err
+	return ListAssistantVersions200JSONResponse(listed(versions, showAssistant)), err
 }
 
 // SetLatestAssistantVersion makes a version the version that runs use.

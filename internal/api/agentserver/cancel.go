@@ -3,7 +3,6 @@ package agentserver
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,14 +14,16 @@ import (
 // CancelRun ends a run that has not ended.
 func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error) {
 	ref, action := runRef(ctx, request.ThreadID, request.RunID), actionOf(request.Params.Action)
-	cancel := func() error { return s.Runs.Cancel(ctx, ref, action) }
-	if request.Params.Reason != nil {
-		if action != run.ActionInterrupt {
-			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "reason"}, Type: "value_error", Msg: "Input should be absent, unless the action is interrupt"})
-		}
-		cancel = func() error { return s.Runs.CancelTaken(ctx, ref) }
+	var err error
+	switch {
+	case request.Params.Reason == nil:
+		err = s.Runs.Cancel(ctx, ref, action)
+	case action == run.ActionInterrupt:
+		err = s.Runs.CancelTaken(ctx, ref)
+	default:
+		err = fault.Shape(fault.Detail{Loc: []any{"query", "reason"}, Type: "value_error", Msg: "Input should be absent, unless the action is interrupt"})
 	}
-	if err := cancel(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if !isTrue(request.Params.Wait) {
@@ -35,10 +36,7 @@ func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (
 }
 
 func actionOf(asked *CancelAction) run.Action {
-	if asked == nil {
-		return run.ActionInterrupt
-	}
-	return run.Action(*asked)
+	return run.Action(orElse(asked, CancelActionInterrupt))
 }
 
 // CancelRuns ends the runs of a status, or some of a thread.
@@ -166,9 +164,3 @@ func (s server) TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessR
 	p := request.Params
 	return s.takeUp(ctx, runRef(ctx, id, id), p.LastEventID, p.StreamMode, p.CancelOnDisconnect)
 }
-
-// VisitTakeUpStatelessRunResponse implements TakeUpStatelessRunResponseObject.
-func (f *finalValues) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return f.write(w) }
-
-// VisitTakeUpStatelessRunResponse implements TakeUpStatelessRunResponseObject.
-func (e *eventStream) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return e.write(w) }

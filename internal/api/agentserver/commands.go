@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,13 +155,6 @@ type startParams struct {
 	creates bool
 }
 
-// strategies are the valid values of multitask_strategy; the protocol lets clients send any
-// other value, too.
-var strategies = map[string]MultitaskStrategy{
-	string(run.Reject): MultitaskStrategy(run.Reject), string(run.Enqueue): MultitaskStrategy(run.Enqueue),
-	string(run.Interrupt): MultitaskStrategy(run.Interrupt), string(run.Rollback): MultitaskStrategy(run.Rollback),
-}
-
 func (c command) runStart() (any, *int64, error) {
 	p := startParams{creates: true}
 	if err := c.read(&p); err != nil {
@@ -203,12 +197,9 @@ func (p startParams) body() *RunCreate {
 		AssistantID: p.AssistantID, Input: p.Input, Command: p.command, Config: p.Config, Metadata: p.Metadata,
 		StreamMode: shownModes, StreamSubgraphs: new(true), StrictResume: &p.strict,
 	}
-	strategy := p.Strategy
-	if strategy == "" {
-		strategy = p.OtherStrategy
-	}
-	if known, ok := strategies[strategy]; ok {
-		body.MultitaskStrategy = &known
+	// The protocol lets clients send any other value, too.
+	if strategy := MultitaskStrategy(cmp.Or(p.Strategy, p.OtherStrategy)); strategy.Valid() {
+		body.MultitaskStrategy = &strategy
 	}
 	if p.creates {
 		body.IfNotExists = new(IfNotExistsCreate)

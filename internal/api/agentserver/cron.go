@@ -116,16 +116,12 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 			return err
 		}
 	}
-	if p.MultitaskStrategy != nil {
-		request.Strategy = run.Strategy(*p.MultitaskStrategy)
-	}
+	request.Strategy = run.Strategy(orElse(p.MultitaskStrategy, MultitaskStrategy(request.Strategy)))
 	if len(p.StreamMode) > 0 {
 		request.StreamModes = streamModes(p.StreamMode)
 	}
 	request.StreamSubgraphs = orElse(p.StreamSubgraphs, request.StreamSubgraphs)
-	if p.Durability != nil {
-		request.Durability = string(*p.Durability)
-	}
+	request.Durability = string(orElse(p.Durability, Durability(request.Durability)))
 	if optional.Text(p.Webhook) == "" {
 		return nil
 	}
@@ -178,19 +174,11 @@ func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	search.Enabled = asked.Enabled
-	if asked.SortBy != nil {
-		search.SortBy = string(*asked.SortBy)
-	}
-	search.Ascending = asked.SortOrder != nil && *asked.SortOrder == SortOrderAsc
+	search.Enabled, search.SortBy, search.Ascending = asked.Enabled, string(orElse(asked.SortBy, "")), isAscending(asked.SortOrder)
 	search.Window = table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
 	d := served(ctx)
 	found, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
-	shown := make([]any, len(found))
-	for i, c := range found {
-		shown[i] = showCron(c)
-	}
-	return page{items: shown, selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
+	return page[Cron]{items: listed(found, showCron), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
 }
 
 // CountCrons counts the crons that match.

@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -24,10 +25,7 @@ func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRe
 
 // FindThreadHistory lists a thread's states, newest first, with the filters of a body.
 func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error) {
-	var asked ThreadHistoryFind
-	if request.Body != nil {
-		asked = *request.Body
-	}
+	asked := orElse(request.Body, ThreadHistoryFind{})
 	found, err := s.history(ctx, request.ThreadID, asked, "body")
 	return shownStates{found, asked.Select}, err
 }
@@ -38,10 +36,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 	if err != nil {
 		return nil, err
 	}
-	limit := 10
-	if asked.Limit != nil {
-		limit = *asked.Limit
-	}
+	limit := orElse(asked.Limit, 10)
 	if at.NS != "" {
 		return s.subgraphStates(ctx, ref, at, asked, limit, where)
 	}
@@ -65,11 +60,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 	if err != nil {
 		return nil, err
 	}
-	shown := make([]ThreadState, len(found))
-	for i, c := range found {
-		shown[i] = showState(t, c, nil)
-	}
-	return shown, nil
+	return listed(found, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), nil
 }
 
 // subgraphStates lists the states of a subgraph, newest first.
@@ -83,14 +74,7 @@ func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpoin
 		wanted.Match = func(c thread.Subgraph) bool { return matches(c.Metadata) }
 	}
 	found, err := s.subgraphHistory(ctx, ref, at, wanted)
-	if err != nil {
-		return nil, err
-	}
-	shown := make([]ThreadState, len(found))
-	for i, c := range found {
-		shown[i] = inside{ref.Thread, c.RootID, nil}.state(c)
-	}
-	return shown, nil
+	return listed(found, func(c thread.Subgraph) ThreadState { return inside{ref.Thread, c.RootID, nil}.state(c) }), err
 }
 
 // beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself,
@@ -112,10 +96,7 @@ func beforeOf(raw json.RawMessage, where string) (string, error) {
 	if err := json.Unmarshal(raw, &c); err != nil || (c.ID == "" && c.Configurable.ID == "") {
 		return "", fault.Shape(fault.Detail{Loc: []any{where, "before"}, Msg: "Input should be the id of a checkpoint, or have it as checkpoint_id", Type: "value_error"})
 	}
-	if c.ID == "" {
-		return c.Configurable.ID, nil
-	}
-	return c.ID, nil
+	return cmp.Or(c.ID, c.Configurable.ID), nil
 }
 
 // matching returns a function that reports whether a checkpoint's metadata has all members of

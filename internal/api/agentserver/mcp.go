@@ -185,7 +185,7 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 	if isID(assistantID) {
 		found = make([]toolAssistant, 1)
 		err := s.read(ctx, url.URL{Path: "/assistants/" + assistantID}, &found[0])
-		if refused, ok := errors.AsType[*selfRefusal](err); ok && refused.status == http.StatusNotFound {
+		if isMissing(err) {
 			return nil, nil
 		}
 		if err != nil {

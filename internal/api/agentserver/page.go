@@ -3,6 +3,7 @@ package agentserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,8 +12,8 @@ import (
 )
 
 // page is an answer with one page of a list.
-type page struct {
-	items []any
+type page[T any] struct {
+	items []T
 	// selected are the names of the members to show; if it is empty, all members are shown.
 	selected []string
 	offset   int
@@ -24,7 +25,7 @@ type page struct {
 
 // write says in the headers where the next page begins, and how many items there are. An endpoint
 // that did not count reports a lower bound; after an empty later page it reports nothing.
-func (p page) write(w http.ResponseWriter) error {
+func (p page[T]) write(w http.ResponseWriter) error {
 	next, total := p.offset+len(p.items), p.total
 	if len(p.items) > 0 {
 		total = max(total, next)
@@ -46,26 +47,22 @@ func (p page) write(w http.ResponseWriter) error {
 }
 
 // pick omits the members that are not selected.
-func (p page) pick() ([]any, error) {
+func (p page[T]) pick() (any, error) {
 	if len(p.selected) == 0 {
 		return p.items, nil
 	}
-	shown := make([]any, len(p.items))
+	shown := make([]map[string]json.RawMessage, len(p.items))
 	for i, item := range p.items {
 		encoded, err := json.Marshal(item)
 		if err != nil {
 			return nil, fmt.Errorf("encode item of a list: %w", err)
 		}
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(encoded, &members); err != nil {
+		if err := json.Unmarshal(encoded, &shown[i]); err != nil {
 			return nil, fmt.Errorf("decode item of a list: %w", err)
 		}
-		for name := range members {
-			if name != memberExtracted && !slices.Contains(p.selected, name) {
-				delete(members, name)
-			}
-		}
-		shown[i] = members
+		maps.DeleteFunc(shown[i], func(name string, _ json.RawMessage) bool {
+			return name != memberExtracted && !slices.Contains(p.selected, name)
+		})
 	}
 	return shown, nil
 }
@@ -73,23 +70,28 @@ func (p page) pick() ([]any, error) {
 // memberExtracted is shown whenever the request asks to extract something.
 const memberExtracted = "extracted"
 
-// VisitSearchAssistantsResponse implements SearchAssistantsResponseObject.
-func (p page) VisitSearchAssistantsResponse(w http.ResponseWriter) error { return p.write(w) }
-
-// VisitListRunsResponse implements ListRunsResponseObject.
-func (p page) VisitListRunsResponse(w http.ResponseWriter) error { return p.write(w) }
-
-// VisitSearchThreadsResponse implements SearchThreadsResponseObject.
-func (p page) VisitSearchThreadsResponse(w http.ResponseWriter) error { return p.write(w) }
-
-// VisitSearchCronsResponse implements SearchCronsResponseObject.
-func (p page) VisitSearchCronsResponse(w http.ResponseWriter) error { return p.write(w) }
+// A page answers these operations.
+func (p page[T]) VisitListRunsResponse(w http.ResponseWriter) error         { return p.write(w) }
+func (p page[T]) VisitSearchAssistantsResponse(w http.ResponseWriter) error { return p.write(w) }
+func (p page[T]) VisitSearchCronsResponse(w http.ResponseWriter) error      { return p.write(w) }
+func (p page[T]) VisitSearchThreadsResponse(w http.ResponseWriter) error    { return p.write(w) }
 
 func orElse[T any](value *T, other T) T {
 	if value == nil {
 		return other
 	}
 	return *value
+}
+
+func isAscending(asked *SortOrder) bool { return orElse(asked, "") == SortOrderAsc }
+
+// listed returns what show makes of each element of a list.
+func listed[From, To any](list []From, show func(From) To) []To {
+	shown := make([]To, len(list))
+	for i, one := range list {
+		shown[i] = show(one)
+	}
+	return shown
 }
 
 func isID(s string) bool { return id.Valid(s) }

@@ -93,22 +93,16 @@ func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRun
 
 // ListRuns lists a thread's runs, newest first.
 func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error) {
-	filter := run.Filter{Window: table.Window{Limit: orElse(request.Params.Limit, 10), Offset: orElse(request.Params.Offset, 0)}}
-	if status := request.Params.Status; status != nil {
-		filter.Status = run.Status(*status)
+	filter := run.Filter{
+		Status: run.Status(orElse(request.Params.Status, "")),
+		Window: table.Window{Limit: orElse(request.Params.Limit, 10), Offset: orElse(request.Params.Offset, 0)},
 	}
 	found, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
 	if err != nil {
 		return nil, err
 	}
-	shown := page{items: make([]any, len(found)), offset: filter.Offset, more: more}
-	for i, r := range found {
-		shown.items[i] = showRun(r)
-	}
-	for _, field := range request.Params.Select {
-		shown.selected = append(shown.selected, string(field))
-	}
-	return shown, nil
+	selected := listed(request.Params.Select, func(field RunField) string { return string(field) })
+	return page[Run]{items: listed(found, showRun), selected: selected, offset: filter.Offset, more: more}, nil
 }
 
 // reading says whether the answer to a request that creates a run is the run's stream.
@@ -167,12 +161,8 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	if err != nil {
 		return run.Request{}, err
 	}
-	strategy := run.Enqueue
-	if body.MultitaskStrategy != nil {
-		strategy = run.Strategy(*body.MultitaskStrategy)
-	}
 	return run.Request{
-		AssistantID: named.Assistant, Graph: named.Graph, Strategy: strategy, StreamModes: streamModes(body.StreamMode),
+		AssistantID: named.Assistant, Graph: named.Graph, Strategy: run.Strategy(orElse(body.MultitaskStrategy, MultitaskStrategyEnqueue)), StreamModes: streamModes(body.StreamMode),
 		Input: input, Command: command, Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
 		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
@@ -237,14 +227,10 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 func isTrue(b *bool) bool { return b != nil && *b }
 
 func streamModes(asked web.OneOrMany[StreamMode]) []string {
-	modes := make([]string, 0, len(asked))
-	for _, mode := range asked {
-		modes = append(modes, string(mode))
-	}
-	if len(modes) == 0 {
+	if len(asked) == 0 {
 		return []string{string(StreamModeValues)}
 	}
-	return modes
+	return listed(asked, func(mode StreamMode) string { return string(mode) })
 }
 
 // showRun returns a run in the form that the interface has.
@@ -329,11 +315,13 @@ type finalValues struct {
 	end func(context.Context) (*run.Run, error)
 }
 
-// VisitJoinRunResponse implements JoinRunResponseObject.
-func (f *finalValues) VisitJoinRunResponse(w http.ResponseWriter) error { return f.write(w) }
-
-// VisitCreateRunWaitResponse implements CreateRunWaitResponseObject.
+// Final values answer these operations.
 func (f *finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { return f.write(w) }
+func (f *finalValues) VisitCreateStatelessRunWaitResponse(w http.ResponseWriter) error {
+	return f.write(w)
+}
+func (f *finalValues) VisitJoinRunResponse(w http.ResponseWriter) error            { return f.write(w) }
+func (f *finalValues) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return f.write(w) }
 
 func (f *finalValues) write(w http.ResponseWriter) error {
 	defer func() { f.leave(f.ctx, f.ref, f.tie) }()

@@ -58,6 +58,12 @@ type selfRefusal struct{ *recording }
 
 func (r *selfRefusal) Error() string { return r.message() }
 
+// isMissing reports whether the server does not know what it has asked itself for.
+func isMissing(err error) bool {
+	refused, ok := errors.AsType[*selfRefusal](err)
+	return ok && refused.status == http.StatusNotFound
+}
+
 // fail answers a request with an error. A client gets a refusal of the server to itself as it is.
 func (s server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refused, ok := errors.AsType[*selfRefusal](err); ok {

@@ -127,17 +127,9 @@ func writeParts(w http.ResponseWriter, parts [][]byte) error {
 	return nil
 }
 
-// VisitGetThreadStateResponse implements GetThreadStateResponseObject.
-func (s shownState) VisitGetThreadStateResponse(w http.ResponseWriter) error { return s.write(w) }
-
-// VisitGetThreadStateAtResponse implements GetThreadStateAtResponseObject.
-func (s shownState) VisitGetThreadStateAtResponse(w http.ResponseWriter) error { return s.write(w) }
-
-// VisitFindThreadStateResponse implements FindThreadStateResponseObject.
-func (s shownState) VisitFindThreadStateResponse(w http.ResponseWriter) error { return s.write(w) }
-
-// VisitGetThreadHistoryResponse implements GetThreadHistoryResponseObject.
-func (s shownStates) VisitGetThreadHistoryResponse(w http.ResponseWriter) error { return s.write(w) }
-
-// VisitFindThreadHistoryResponse implements FindThreadHistoryResponseObject.
+// A state answers these operations, states answer those of the history.
+func (s shownState) VisitFindThreadStateResponse(w http.ResponseWriter) error    { return s.write(w) }
+func (s shownState) VisitGetThreadStateAtResponse(w http.ResponseWriter) error   { return s.write(w) }
+func (s shownState) VisitGetThreadStateResponse(w http.ResponseWriter) error     { return s.write(w) }
 func (s shownStates) VisitFindThreadHistoryResponse(w http.ResponseWriter) error { return s.write(w) }
+func (s shownStates) VisitGetThreadHistoryResponse(w http.ResponseWriter) error  { return s.write(w) }

@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -52,9 +53,7 @@ func placeOf(c *Checkpoint, short *string) (checkpointRef, error) {
 	if c != nil {
 		p.ID, p.NS, p.Map = optional.Text(c.CheckpointID), optional.Text(c.CheckpointNs), present(c.CheckpointMap)
 	}
-	if p.ID == "" {
-		p.ID = optional.Text(short)
-	}
+	p.ID = cmp.Or(p.ID, optional.Text(short))
 	if p.NS == "" {
 		return p, nil
 	}
@@ -134,8 +133,7 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 	if c.Number < 0 {
 		c.Created = t.Created
 	}
-	created := clock.Format(c.Created)
-	shown.CreatedAt = &created
+	shown.CreatedAt = new(clock.Format(c.Created))
 	shown.Checkpoint = checkpoint(t.Thread, "", c.ID)
 	shown.ParentCheckpoint = checkpoint(t.Thread, "", c.Parent(t.Ref))
 	shown.Metadata = record.Encode(metadataOf(t.Thread, c.Checkpoint))

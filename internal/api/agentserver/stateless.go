@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -103,7 +102,7 @@ func (s server) createStateless(ctx context.Context, body *RunCreate, read readi
 func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Request, error) {
 	request, err := s.request(ctx, body)
 	request.ID = id.New(clock.System().Add(request.After))
-	request.Temporary = body.OnCompletion == nil || *body.OnCompletion == OnCompletionDelete
+	request.Temporary = orElse(body.OnCompletion, OnCompletionDelete) == OnCompletionDelete
 	return request, err
 }
 
@@ -137,23 +136,10 @@ func (s server) createAlone(ctx context.Context, request run.Request, metadata j
 
 // cancels reports whether a client wants its run to end with the connection that waits for it.
 func cancels(body *RunCreate) bool {
-	return body.OnDisconnect != nil && *body.OnDisconnect == OnDisconnectCancel
+	return orElse(body.OnDisconnect, "") == OnDisconnectCancel
 }
 
 // delay is how long a run waits before it may start.
 func delay(body *RunCreate) time.Duration {
-	if body.AfterSeconds == nil {
-		return 0
-	}
-	return time.Duration(*body.AfterSeconds * float64(time.Second)).Truncate(time.Microsecond)
-}
-
-// VisitCreateStatelessRunWaitResponse implements CreateStatelessRunWaitResponseObject.
-func (f *finalValues) VisitCreateStatelessRunWaitResponse(w http.ResponseWriter) error {
-	return f.write(w)
-}
-
-// VisitCreateStatelessRunStreamResponse implements CreateStatelessRunStreamResponseObject.
-func (e *eventStream) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
-	return e.write(w)
+	return time.Duration(orElse(body.AfterSeconds, 0) * float64(time.Second)).Truncate(time.Microsecond)
 }

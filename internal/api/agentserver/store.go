@@ -100,10 +100,7 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	shown := SearchItems200JSONResponse{Body: StoreItems{Items: make([]StoreItem, len(found))}}
-	for i, item := range found {
-		shown.Body.Items[i] = showItem(item)
-	}
+	shown := SearchItems200JSONResponse{Body: StoreItems{Items: listed(found, showItem)}}
 	shown.Headers.XPaginationTotal = new(strconv.Itoa(total))
 	if next := window.Offset + len(found); next < total && len(found) > 0 {
 		shown.Headers.XPaginationNext = new(strconv.Itoa(next))

@@ -84,11 +84,13 @@ type eventStream struct {
 	after  int64
 }
 
-// VisitCreateRunStreamResponse implements CreateRunStreamResponseObject.
+// A stream answers these operations.
 func (e *eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error { return e.write(w) }
-
-// VisitStreamRunResponse implements StreamRunResponseObject.
-func (e *eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
+func (e *eventStream) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
+	return e.write(w)
+}
+func (e *eventStream) VisitStreamRunResponse(w http.ResponseWriter) error          { return e.write(w) }
+func (e *eventStream) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return e.write(w) }
 
 func (e *eventStream) write(w http.ResponseWriter) error {
 	defer func() { e.leave(e.ctx, e.run.Ref, e.tie) }()

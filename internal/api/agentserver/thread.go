@@ -27,14 +27,8 @@ func object(members map[string]any) json.RawMessage { return record.Encode(membe
 
 // CreateThread creates a thread.
 func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObject) (CreateThreadResponseObject, error) {
-	var asked ThreadCreate
-	if request.Body != nil {
-		asked = *request.Body
-	}
-	ref := threadRef(ctx, "")
-	if id := asked.ThreadID; id != nil {
-		ref.Thread = strings.ToLower(*id)
-	}
+	asked := orElse(request.Body, ThreadCreate{})
+	ref := threadRef(ctx, optional.Text(asked.ThreadID))
 	if len(asked.Supersteps) > 0 {
 		if _, err := s.graphOfThread(ctx, "", present(asked.Metadata)); err != nil {
 			return nil, err
@@ -137,8 +131,7 @@ func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
 	shown := showThread(t)
 	if state.At.Number >= 0 {
 		shown.Values = state.Values.JSON()
-		updated := clock.Format(state.At.Created)
-		shown.StateUpdatedAt = &updated
+		shown.StateUpdatedAt = new(clock.Format(state.At.Created))
 	}
 	shown.Error, err = s.threadError(ctx, t)
 	return shown, err
@@ -158,8 +151,6 @@ func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessa
 		return nil, err
 	case last.Status == run.Interrupted && last.Failure == nil:
 		return record.Encode(run.Failure{Name: "UserInterrupt", Message: cmp.Or(string(last.CancelReason), "The run was cancelled.")}), nil
-	case last.Failure == nil:
-		return null, nil
 	}
 	return record.Encode(last.Failure), nil
 }
@@ -309,10 +300,7 @@ func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
 	if err := json.Unmarshal(raw, &asked); err != nil {
 		return nil, err
 	}
-	ttl.Minutes = asked.TTL
-	if asked.Strategy != nil {
-		ttl.Strategy = thread.Strategy(*asked.Strategy)
-	}
+	ttl.Minutes, ttl.Strategy = asked.TTL, thread.Strategy(orElse(asked.Strategy, PruneStrategyDelete))
 	return &ttl, nil
 }
 

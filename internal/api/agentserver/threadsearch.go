@@ -48,10 +48,7 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 			filter.IDs[i] = strings.ToLower(threadID)
 		}
 	}
-	search := thread.Search{Filter: filter, SortBy: thread.SortCreated, Ascending: asked.SortOrder != nil && *asked.SortOrder == SortOrderAsc}
-	if asked.SortBy != nil {
-		search.SortBy = thread.Sort(*asked.SortBy)
-	}
+	search := thread.Search{Filter: filter, SortBy: thread.Sort(orElse(asked.SortBy, ThreadSortByCreatedAt)), Ascending: isAscending(asked.SortOrder)}
 	search.Limit, search.Offset = orElse(asked.Limit, 10), orElse(asked.Offset, 0)
 	d := served(ctx)
 	found, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, matches)
@@ -59,7 +56,7 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 		return nil, err
 	}
 	shown, err := s.showFound(ctx, found.Threads, asked.Select, paths)
-	return page{items: shown, selected: asked.Select, offset: search.Offset, more: found.More || len(shown) < len(found.Threads), total: found.Total}, err
+	return page[foundThread]{items: shown, selected: asked.Select, offset: search.Offset, more: found.More || len(shown) < len(found.Threads), total: found.Total}, err
 }
 
 // CountThreads counts the threads that match.
@@ -80,9 +77,7 @@ func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thr
 		return filter, nil, err
 	}
 	filter.Metadata = filter.Metadata.And(permitOf(ctx).filter)
-	if asked.Status != nil {
-		filter.Status = thread.Status(*asked.Status)
-	}
+	filter.Status = thread.Status(orElse(asked.Status, ""))
 	values, err := match.Parse(present(asked.Values))
 	if err != nil || values.Empty() {
 		return filter, nil, err
@@ -112,14 +107,14 @@ type foundThread struct {
 
 // showFound shows the threads of a page: fewer threads than were found if their values are
 // large, but at least one.
-func (s server) showFound(ctx context.Context, found []thread.Thread, selected []string, paths map[string][]step) ([]any, error) {
+func (s server) showFound(ctx context.Context, found []thread.Thread, selected []string, paths map[string][]step) ([]foundThread, error) {
 	whole := len(selected) == 0 || slices.ContainsFunc([]string{"values", "error", "state_updated_at"}, func(name string) bool {
 		return slices.Contains(selected, name)
 	})
 	for _, steps := range paths {
 		whole = whole || steps[0].name == "values" || steps[0].name == "error"
 	}
-	shown := []any{}
+	shown := []foundThread{}
 	room, largest := pageRoom, pageRoom/readsAtFirst
 	for len(shown) < len(found) && room > 0 {
 		next := found[len(shown):]
@@ -227,25 +222,24 @@ func follow(value json.RawMessage, steps []step) json.RawMessage {
 	for _, step := range steps {
 		var members map[string]json.RawMessage
 		var elements []json.RawMessage
-		switch {
-		case step.name != "":
+		if step.name != "" {
 			if json.Unmarshal(value, &members) != nil || members[step.name] == nil {
 				return null
 			}
 			value = members[step.name]
-		default:
-			if json.Unmarshal(value, &elements) != nil {
-				return null
-			}
-			at := step.index
-			if at < 0 {
-				at += len(elements)
-			}
-			if at < 0 || at >= len(elements) {
-				return null
-			}
-			value = elements[at]
+			continue
 		}
+		if json.Unmarshal(value, &elements) != nil {
+			return null
+		}
+		at := step.index
+		if at < 0 {
+			at += len(elements)
+		}
+		if at < 0 || at >= len(elements) {
+			return null
+		}
+		value = elements[at]
 	}
 	return value
 }
