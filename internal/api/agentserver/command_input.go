@@ -30,11 +30,7 @@ type respondParams struct {
 	Metadata  json.RawMessage `json:"metadata"`
 }
 
-func (c command) inputRespond() (any, *int64, error) {
-	var p respondParams
-	if err := c.read(&p); err != nil {
-		return nil, nil, err
-	}
+func (c command) inputRespond(p respondParams) (any, *int64, error) {
 	responses := p.Responses
 	if responses == nil {
 		responses = []answered{p.answered}
@@ -66,7 +62,7 @@ func (c command) inputRespond() (any, *int64, error) {
 		AssistantID: assistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject), strict: true,
 	}
 	before, err := c.startAnswer(answer, p.Strict)
-	return nil, before, err
+	return struct{}{}, before, err
 }
 
 // startAnswer creates the run of an answer. If the thread does not wait for a strict answer, this
@@ -160,13 +156,13 @@ func (c command) newest() (run.Run, error) {
 var checkpointMembers = []string{"checkpoint_id", "checkpoint_ns", "checkpoint_map"}
 
 // withoutCheckpoint returns the configuration of a run for another run, which continues from
-// the newest state.
-func withoutCheckpoint(config json.RawMessage) json.RawMessage {
+// the newest state, without more members of configurable.
+func withoutCheckpoint(config json.RawMessage, more ...string) json.RawMessage {
 	members, configurable := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(state.OrNull(members["configurable"]), &configurable) != nil {
 		return config
 	}
-	for _, name := range checkpointMembers {
+	for _, name := range slices.Concat(checkpointMembers, more) {
 		delete(configurable, name)
 	}
 	if len(configurable) > 0 {

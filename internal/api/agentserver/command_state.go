@@ -17,14 +17,12 @@ type checkpointName struct {
 	NS string `json:"ns"`
 }
 
-func (c command) stateGet() (any, *int64, error) {
-	var p struct {
-		Namespace []string `json:"namespace"`
-		Keys      []string `json:"keys"`
-	}
-	if err := c.read(&p); err != nil {
-		return nil, nil, err
-	}
+type stateGetParams struct {
+	Namespace []string `json:"namespace"`
+	Keys      []string `json:"keys"`
+}
+
+func (c command) stateGet(p stateGetParams) (any, *int64, error) {
 	found, err := c.state(c.ctx, c.ref, checkpointRef{NS: strings.Join(p.Namespace, "|")}, false)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, refused(noState(p.Namespace), "%v", err)
@@ -71,19 +69,17 @@ type checkpointSummary struct {
 // mostCheckpoints is the largest number of checkpoints in one list.
 const mostCheckpoints = 1000
 
-func (c command) stateCheckpoints() (any, *int64, error) {
-	p := struct {
-		Namespace []string `json:"namespace"`
-		Limit     int      `json:"limit"`
-		Before    string   `json:"before"`
-	}{Limit: 10}
-	if err := c.read(&p); err != nil {
-		return nil, nil, err
-	}
-	if p.Limit < 1 || p.Limit > mostCheckpoints {
+type checkpointsParams struct {
+	Namespace []string `json:"namespace"`
+	Limit     *int     `json:"limit"`
+	Before    string   `json:"before"`
+}
+
+func (c command) stateCheckpoints(p checkpointsParams) (any, *int64, error) {
+	if p.Limit != nil && (*p.Limit < 1 || *p.Limit > mostCheckpoints) {
 		return nil, nil, refused(InvalidArgument, "limit should be between 1 and %d.", mostCheckpoints)
 	}
-	asked := ThreadHistoryFind{Limit: &p.Limit}
+	asked := ThreadHistoryFind{Limit: p.Limit}
 	if p.Before != "" {
 		asked.Before = record.Encode(p.Before)
 	}
@@ -115,15 +111,13 @@ func (c command) stateCheckpoints() (any, *int64, error) {
 	return map[string]any{"checkpoints": list}, nil, nil
 }
 
-func (c command) stateFork() (any, *int64, error) {
-	var p struct {
-		CheckpointID string          `json:"checkpoint_id"`
-		Input        json.RawMessage `json:"input"`
-		Config       json.RawMessage `json:"config"`
-	}
-	if err := c.read(&p); err != nil {
-		return nil, nil, err
-	}
+type forkParams struct {
+	CheckpointID string          `json:"checkpoint_id"`
+	Input        json.RawMessage `json:"input"`
+	Config       json.RawMessage `json:"config"`
+}
+
+func (c command) stateFork(p forkParams) (any, *int64, error) {
 	if p.CheckpointID == "" {
 		return nil, nil, refused(InvalidArgument, "state.fork requires a checkpoint_id.")
 	}
@@ -132,10 +126,7 @@ func (c command) stateFork() (any, *int64, error) {
 		return nil, nil, err
 	}
 	made, before, err := c.start(startParams{AssistantID: assistantID, Input: p.Input, Config: withCheckpoint(config, checkpointRef{ID: p.CheckpointID})})
-	if err != nil {
-		return nil, nil, err
-	}
-	return map[string]string{"run_id": made.Run, "thread_id": c.ref.Thread}, before, nil
+	return map[string]string{"run_id": made.Run, "thread_id": c.ref.Thread}, before, err
 }
 
 // treeNode is a graph or a subgraph in the tree of a run.
@@ -146,15 +137,13 @@ type treeNode struct {
 	Children  []*treeNode `json:"children,omitempty"`
 }
 
+type treeParams struct {
+	RunID string `json:"run_id"`
+}
+
 // agentTree shows the newest run, or the run that the command names, with its subgraphs. It
 // builds the tree from their lifecycle events.
-func (c command) agentTree() (any, *int64, error) {
-	var p struct {
-		RunID string `json:"run_id"`
-	}
-	if err := c.read(&p); err != nil {
-		return nil, nil, err
-	}
+func (c command) agentTree(p treeParams) (any, *int64, error) {
 	of, err := c.newest()
 	if err == nil && p.RunID != "" {
 		if of, err = c.Runs.Get(c.ctx, runRef(c.ctx, c.ref.Thread, p.RunID)); fault.Is(err, fault.NotFound) {

@@ -6,32 +6,44 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // command is a command of the thread-centric streaming protocol to a thread.
 type command struct {
 	server
-	ctx    context.Context
-	ref    thread.Ref
-	params json.RawMessage
+	ctx context.Context
+	ref thread.Ref
 }
 
 // commandMethods has all commands by name. A command returns its result, and the number of the
 // last event before the run that it has begun; nil if it has begun no run.
-var commandMethods = map[string]func(command) (result any, before *int64, err error){
-	"run.start":              command.runStart,
-	"input.respond":          command.inputRespond,
-	"agent.getTree":          command.agentTree,
-	"state.get":              command.stateGet,
-	"state.listCheckpoints":  command.stateCheckpoints,
-	"state.fork":             command.stateFork,
+var commandMethods = map[string]func(c command, params json.RawMessage) (result any, before *int64, err error){
+	"run.start":              reading(command.runStart),
+	"input.respond":          reading(command.inputRespond),
+	"agent.getTree":          reading(command.agentTree),
+	"state.get":              reading(command.stateGet),
+	"state.listCheckpoints":  reading(command.stateCheckpoints),
+	"state.fork":             reading(command.stateFork),
 	"input.inject":           command.refuse,
 	"subscription.subscribe": command.refuse, "subscription.unsubscribe": command.refuse, "subscription.reconnect": command.refuse,
+}
+
+// reading returns a command that decodes its parameters.
+func reading[P any](do func(command, P) (any, *int64, error)) func(command, json.RawMessage) (any, *int64, error) {
+	return func(c command, params json.RawMessage) (any, *int64, error) {
+		var p P
+		if err := json.Unmarshal(params, &p); err != nil {
+			return nil, nil, refused(InvalidArgument, "The command's params do not have the required shape: %v.", err)
+		}
+		return do(c, p)
+	}
 }
 
 // commandError is an error of the protocol: its code, and a sentence.
@@ -56,57 +68,43 @@ func (s server) SendCommand(ctx context.Context, request SendCommandRequestObjec
 // credentials; clients get such an error as they do from every other endpoint.
 func (s server) command(ctx context.Context, ref thread.Ref, asked Command) (CommandAnswer, error) {
 	answer := CommandAnswer{Type: CommandAnswerTypeSuccess, ID: asked.ID}
-	method := commandMethods[asked.Method]
-	if method == nil {
-		method = func(command) (any, *int64, error) {
-			return nil, nil, refused(UnknownCommand, "There is no command %.64q.", asked.Method)
-		}
+	method, known := commandMethods[asked.Method]
+	if !known {
+		return answer, refuseBy(&answer, refused(UnknownCommand, "There is no command %.64q.", asked.Method))
 	}
-	params := asked.Params
-	if len(params) == 0 {
-		params = emptyObject
-	}
-	c := command{server: s, ctx: ctx, ref: ref, params: params}
-	result, before, err := method(c)
+	c := command{server: s, ctx: ctx, ref: ref}
+	result, before, err := method(c, orEmpty(asked.Params))
 	if err != nil {
-		return answer, c.fail(&answer, err)
+		return answer, refuseBy(&answer, err)
 	}
 	if before == nil {
 		if before, err = c.behind(""); err != nil {
 			return answer, err
 		}
 	}
-	answer.Result = object(map[string]any{})
-	if result != nil {
-		if answer.Result, err = json.Marshal(result); err != nil {
-			return answer, fmt.Errorf("encode the result of %s: %w", asked.Method, err)
-		}
-	}
+	answer.Result = record.Encode(result)
 	answer.Meta = &CommandMeta{ThreadID: &ref.Thread, AppliedThroughSeq: before}
 	return answer, nil
 }
 
-// faultCodes are the codes of faults that a client can do something about.
-var faultCodes = map[fault.Kind]CommandAnswerError{
-	fault.Invalid: InvalidArgument, fault.NotFound: InvalidArgument, fault.Conflict: InvalidArgument, fault.Unprocessable: InvalidArgument,
-}
+// ofClients are the faults that a client can do something about.
+var ofClients = []fault.Kind{fault.Invalid, fault.NotFound, fault.Conflict, fault.Unprocessable}
 
-// fail makes the answer an error of the protocol. If err has no error of the protocol, fail
+// refuseBy makes the answer an error of the protocol. If err has no error of the protocol, refuseBy
 // returns it.
-func (c command) fail(answer *CommandAnswer, err error) error {
-	var own *commandError
-	var known *fault.Error
+func refuseBy(answer *CommandAnswer, err error) error {
 	answer.Type = CommandAnswerTypeError
-	switch {
-	case errors.As(err, &own):
+	if own, ok := errors.AsType[*commandError](err); ok {
 		answer.Error, answer.Message = own.code, own.message
-	case errors.As(err, &known) && faultCodes[known.Kind] != "":
-		answer.Error, answer.Message = faultCodes[known.Kind], known.Message
-		for _, detail := range known.Details {
-			answer.Message += fmt.Sprintf(" (%v: %s)", detail.Loc, detail.Msg)
-		}
-	default:
+		return nil
+	}
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok || !slices.Contains(ofClients, known.Kind) {
 		return err
+	}
+	answer.Error, answer.Message = InvalidArgument, known.Message
+	for _, detail := range known.Details {
+		answer.Message += fmt.Sprintf(" (%v: %s)", detail.Loc, detail.Msg)
 	}
 	return nil
 }
@@ -121,15 +119,7 @@ func (c command) behind(run string) (*int64, error) {
 	return new(protocol.SeqOf(place)), err
 }
 
-// read decodes the parameters.
-func (c command) read(into any) error {
-	if err := json.Unmarshal(c.params, into); err != nil {
-		return refused(InvalidArgument, "The command's params do not have the required shape: %v.", err)
-	}
-	return nil
-}
-
-func (c command) refuse() (any, *int64, error) {
+func (command) refuse(json.RawMessage) (any, *int64, error) {
 	return nil, nil, refused(NotSupported, "This server does not offer this command here. A stream of events is a request of its own.")
 }
 
@@ -155,11 +145,8 @@ type startParams struct {
 	creates bool
 }
 
-func (c command) runStart() (any, *int64, error) {
-	p := startParams{creates: true}
-	if err := c.read(&p); err != nil {
-		return nil, nil, err
-	}
+func (c command) runStart(p startParams) (any, *int64, error) {
+	p.creates = true
 	if p.AssistantID == "" {
 		return nil, nil, refused(InvalidArgument, "run.start requires an assistant_id.")
 	}
@@ -176,10 +163,7 @@ func (c command) runStart() (any, *int64, error) {
 		}
 	}
 	made, before, err := c.start(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	return map[string]string{"run_id": made.Run}, before, nil
+	return map[string]string{"run_id": made.Run}, before, err
 }
 
 // isCommand reports whether an input is a command of a graph: a JavaScript client that calls
@@ -212,7 +196,7 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 	if err := p.check(); err != nil {
 		return run.Run{}, nil, err
 	}
-	made, err := c.create(c.ctx, c.ref.Thread, p.body(), unread)
+	made, err := c.create(c.ctx, c.ref.Thread, p.body(), run.Request{})
 	if err != nil {
 		asked := present(p.Config)
 		if fault.Is(err, fault.NotFound) && asked != nil && namesCheckpoint(asked) {

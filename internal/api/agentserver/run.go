@@ -21,9 +21,9 @@ import (
 
 // CreateRun creates a run and returns at once.
 func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (CreateRunResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
+	created, err := s.create(ctx, request.ThreadID, request.Body, run.Request{Notes: web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
 		return showCreated(r).VisitCreateRunResponse, "", web.Untagged, nil
-	})...)
+	})})
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func showCreated(r run.Run) CreateRun200JSONResponse {
 
 // CreateRunWait creates a run and answers with its final values.
 func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestObject) (CreateRunWaitResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body, unread)
+	created, err := s.create(ctx, request.ThreadID, request.Body, run.Request{})
 	if err != nil {
 		return nil, err
 	}
@@ -105,22 +105,15 @@ func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (Li
 	return page[Run]{items: listed(found, showRun), selected: selected, offset: filter.Offset, more: more}, nil
 }
 
-// reading says whether the answer to a request that creates a run is the run's stream.
-type reading int
-
-const (
-	unread reading = iota
-	streamed
-)
-
-// create checks a request to run and creates the run.
-func (s server) create(ctx context.Context, threadID string, body *RunCreate, read reading, notes ...record.Note[run.Run]) (run.Run, error) {
+// create checks a request to run and creates the run. also has the Notes of the request, and says
+// whether it is Streamed.
+func (s server) create(ctx context.Context, threadID string, body *RunCreate, also run.Request) (run.Run, error) {
 	own := ownMetadata(body)
 	request, err := s.request(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
-	request.Notes, request.Streamed = notes, read == streamed
+	request.Notes, request.Streamed = also.Notes, also.Streamed
 	ref := threadRef(ctx, threadID)
 	// A thread that does not exist has no checkpoint to continue from.
 	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate

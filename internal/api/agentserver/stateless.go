@@ -12,14 +12,13 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
-	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // CreateStatelessRun creates a run on a thread of its own and returns at once.
 func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body, unread, web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
+	created, err := s.createStateless(ctx, request.Body, run.Request{Notes: web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
 		return showStateless(r).VisitCreateStatelessRunResponse, "", web.Untagged, nil
-	})...)
+	})})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +31,7 @@ func showStateless(r run.Run) CreateStatelessRun200JSONResponse {
 
 // CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
 func (s server) CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body, unread)
+	created, err := s.createStateless(ctx, request.Body, run.Request{})
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func (s server) CreateStatelessRunWait(ctx context.Context, request CreateStatel
 
 // CreateStatelessRunStream creates a run on a thread of its own and streams its events.
 func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStatelessRunStreamRequestObject) (CreateStatelessRunStreamResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body, streamed)
+	created, err := s.createStateless(ctx, request.Body, run.Request{Streamed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -87,14 +86,14 @@ func (s server) takeBack(ctx context.Context, runs []run.Run) error {
 	return errors.Join(failures...)
 }
 
-// createStateless creates a run on a thread of its own, as a body asks for it.
-func (s server) createStateless(ctx context.Context, body *RunCreate, read reading, notes ...record.Note[run.Run]) (run.Run, error) {
+// createStateless is create for a run on a thread of its own.
+func (s server) createStateless(ctx context.Context, body *RunCreate, also run.Request) (run.Run, error) {
 	owned := ownMetadata(body)
 	request, err := s.statelessRequest(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
-	request.Notes, request.Streamed = notes, read == streamed
+	request.Notes, request.Streamed = also.Notes, also.Streamed
 	return s.createAlone(ctx, request, owned)
 }
 

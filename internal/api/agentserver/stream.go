@@ -12,7 +12,7 @@ import (
 
 // CreateRunStream creates a run and streams its events.
 func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequestObject) (CreateRunStreamResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body, streamed)
+	created, err := s.create(ctx, request.ThreadID, request.Body, run.Request{Streamed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -62,18 +63,18 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 			return nil, err
 		}
 	}
-	var config json.RawMessage
+	var named *checkpointRef
 	switch {
 	case at.NS != "" && at.Of == "":
 		// This is the subgraph's newest checkpoint behind the graph's checkpoint that the
 		// agent gets. The agent would take an id with the namespace for the id of a checkpoint
 		// of the subgraph.
-		config = withCheckpoint(nil, checkpointRef{NS: at.NS})
+		named = &checkpointRef{NS: at.NS}
 	case at.ID != "" || at.NS != "":
-		config = withCheckpoint(nil, at)
+		named = &at
 	}
 	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: state.OrNull(request.Body.Values), AsNode: optional.Text(request.Body.AsNode)}}}
-	made, err := s.update(ctx, t, number, config, []graph.Superstep{step})
+	made, err := s.update(ctx, t, number, named, []graph.Superstep{step})
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +116,9 @@ func withCheckpoint(config json.RawMessage, at checkpointRef) json.RawMessage {
 }
 
 // update changes a thread's state at a checkpoint, which may be the newest, and returns the
-// change. A graph that keeps checkpoints makes the change itself, with its own reducers.
-func (s server) update(ctx context.Context, t thread.Thread, number int64, config json.RawMessage, steps []graph.Superstep) (*thread.Edit, error) {
+// change. A graph that keeps checkpoints makes the change itself, with its own reducers; it gets
+// the name of the checkpoint, nil if the client has named none.
+func (s server) update(ctx context.Context, t thread.Thread, number int64, named *checkpointRef, steps []graph.Superstep) (*thread.Edit, error) {
 	edit, err := s.Threads.Edit(ctx, t, number)
 	if err != nil {
 		return nil, err
@@ -129,7 +131,7 @@ func (s server) update(ctx context.Context, t thread.Thread, number int64, confi
 	switch {
 	case err != nil:
 	case keeps:
-		err = s.updateByAgent(ctx, t, edit, graphID, config, steps)
+		err = s.updateByAgent(ctx, t, edit, graphID, named, steps)
 	default:
 		for _, step := range steps {
 			if err = edit.Fold(graphID, step.Updates); err != nil {
@@ -153,7 +155,7 @@ func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, grap
 	return description.Graphs[graphID].Checkpoints, err
 }
 
-func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread.Edit, graphID string, config json.RawMessage, steps []graph.Superstep) error {
+func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread.Edit, graphID string, named *checkpointRef, steps []graph.Superstep) error {
 	checkpoints, pending, err := edit.Before(ctx)
 	if err != nil {
 		return err
@@ -162,8 +164,9 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	if err != nil {
 		return err
 	}
-	if config, err = overLast(last.Config, config); err != nil {
-		return err
+	config := withoutCheckpoint(last.Config, "run_id")
+	if named != nil {
+		config = withCheckpoint(config, *named)
 	}
 	asked := graph.Invocation{
 		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),
@@ -185,6 +188,24 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 		return fault.New(fault.Unavailable, "The agent did not answer with a checkpoint.")
 	}
 	return err
+}
+
+// lastRun returns the request of the thread's newest run, if that was a run of the graph: a
+// graph that is made for each call is made for a change of the state in the same way as for
+// the run. Without such a run, the request is empty except for the thread's own metadata.
+func (s server) lastRun(ctx context.Context, t thread.Thread, graphID string) (run.Request, error) {
+	none := run.Request{Metadata: t.Metadata}
+	if t.Lock.Run == "" {
+		return none, nil
+	}
+	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Lock.Run})
+	switch {
+	case fault.Is(err, fault.NotFound), err == nil && last.Graph != graphID:
+		return none, nil
+	case err != nil:
+		return none, err
+	}
+	return last.Request, nil
 }
 
 // graphOfThread finds the graph of a thread: the graph of its state, the graph that its
