@@ -40,10 +40,8 @@ func (a *accumulator) add(data json.RawMessage) {
 		Type string `json:"type"`
 	}
 	var chunk map[string]json.RawMessage
-	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &head) != nil {
-		return
-	}
-	if json.Unmarshal(pair[0], &chunk) != nil || chunk == nil {
+	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 ||
+		json.Unmarshal(pair[0], &head) != nil || json.Unmarshal(pair[0], &chunk) != nil || chunk == nil {
 		return
 	}
 	message := a.open[head.ID]

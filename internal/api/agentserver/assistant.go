@@ -99,10 +99,7 @@ func (s server) DeleteAssistant(ctx context.Context, request DeleteAssistantRequ
 			return nil, err
 		}
 	}
-	if err := s.Assistants.Delete(ctx, owner, found.Assistant); err != nil {
-		return nil, err
-	}
-	return DeleteAssistant204Response{}, nil
+	return DeleteAssistant204Response{}, s.Assistants.Delete(ctx, owner, found.Assistant)
 }
 
 // threadsAtOnce is how many threads of an assistant are read in one search before they are

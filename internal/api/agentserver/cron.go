@@ -89,11 +89,9 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 	c.Schedule = orElse(p.Schedule, c.Schedule)
 	c.Timezone = orElse(p.Timezone, c.Timezone)
 	if len(p.EndTime) > 0 {
-		end, err := endTime(p.EndTime, c.Timezone)
-		if err != nil {
+		if c.End, err = endTime(p.EndTime, c.Timezone); err != nil {
 			return err
 		}
-		c.End = end
 	}
 	c.Enabled = orElse(p.Enabled, c.Enabled)
 	if p.OnRunCompleted != nil {
@@ -161,10 +159,7 @@ func (s server) PatchCron(ctx context.Context, request PatchCronRequestObject) (
 
 // DeleteCron removes a cron.
 func (s server) DeleteCron(ctx context.Context, request DeleteCronRequestObject) (DeleteCronResponseObject, error) {
-	if err := s.Crons.Delete(ctx, cronRef(ctx, request.CronID)); err != nil {
-		return nil, err
-	}
-	return DeleteCron204Response{}, nil
+	return DeleteCron204Response{}, s.Crons.Delete(ctx, cronRef(ctx, request.CronID))
 }
 
 // SearchCrons lists the crons that match.

@@ -94,9 +94,6 @@ func (d *descriptions) of(ctx context.Context, workspace, revision string, ask f
 	}
 }
 
-// errPatterns refuses the patterns beyond maxPatterns.
-var errPatterns = fmt.Errorf("the patterns of all routes are larger than %d characters, each counted as often as it is repeated", maxPatterns)
-
 // read compiles the patterns of the routes in a description. A route whose pattern cannot be used
 // shadows nothing; one line of the log says how many routes these are.
 func (d *descriptions) read(ctx context.Context, revision string, answer graph.Description) ownDescription {
@@ -109,7 +106,7 @@ func (d *descriptions) read(ctx context.Context, revision string, answer graph.D
 			continue
 		}
 		if found.size+compiled.Size() > maxPatterns {
-			refused = errPatterns
+			refused = fmt.Errorf("the patterns of all routes are larger than %d characters, each counted as often as it is repeated", maxPatterns)
 			break
 		}
 		found.routes = append(found.routes, ownRoute{route.Methods, compiled})

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
@@ -229,7 +230,7 @@ type access struct{ resource, action string }
 // decide asks the repository whether the user of the request may make an access. The metadata
 // of the resource must match the filter; members are the members of the value as the handler
 // has left them.
-func (s server) decide(ctx context.Context, user json.RawMessage, to access, value map[string]any) (filter ownFilter, members map[string]json.RawMessage, err error) {
+func (s server) decide(ctx context.Context, user json.RawMessage, to access, value map[string]any) (filter match.Filter, members map[string]json.RawMessage, err error) {
 	d := served(ctx)
 	ruling, err := s.rule(ctx, d, graph.Invocation{
 		Operation: graph.OperationAuthorize, Access: &graph.Access{User: user, Resource: to.resource, Action: to.action, Value: object(value)},

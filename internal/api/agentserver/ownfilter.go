@@ -9,35 +9,23 @@ import (
 	"github.com/slipway-run/slipway/internal/base/match"
 )
 
-// ownFilter is the filter that metadata must match for a user, as the repository's own
-// authentication says.
-type ownFilter = match.Filter
-
-// Operators of such filters.
-const (
-	operatorEqual    = "$eq"
-	operatorContains = "$contains"
-)
-
-// parseOwnFilter reads {"owner": "ada"}, {"owner": {"$eq": "ada"}} and {"teams": {"$contains":
+// parseOwnFilter reads the filter that metadata must match for a user, as the repository's own
+// authentication says: {"owner": "ada"}, {"owner": {"$eq": "ada"}} and {"teams": {"$contains":
 // "red"}}, or several of them, all of which must hold. Any other filter that a handler returns
 // is an error, and lets no user in.
-func parseOwnFilter(raw json.RawMessage) (ownFilter, error) {
+func parseOwnFilter(raw json.RawMessage) (match.Filter, error) {
 	var members map[string]json.RawMessage
-	if present(raw) == nil {
-		return ownFilter{}, nil
-	}
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return ownFilter{}, fmt.Errorf("read the filter: %w", err)
+	if err := json.Unmarshal(state.OrNull(raw), &members); err != nil {
+		return match.Filter{}, fmt.Errorf("read the filter: %w", err)
 	}
 	wanted := map[string]any{}
 	for name, value := range members {
 		if strings.HasPrefix(name, "$") {
-			return ownFilter{}, fmt.Errorf("the filter has the operator %.32q in the place of a field", name)
+			return match.Filter{}, fmt.Errorf("the filter has the operator %.32q in the place of a field", name)
 		}
 		condition, err := conditionOf(value)
 		if err != nil {
-			return ownFilter{}, fmt.Errorf("the filter of %.100q: %w", name, err)
+			return match.Filter{}, fmt.Errorf("the filter of %.100q: %w", name, err)
 		}
 		wanted[name] = condition
 	}
@@ -48,22 +36,15 @@ func parseOwnFilter(raw json.RawMessage) (ownFilter, error) {
 // list that is contained.
 func conditionOf(value json.RawMessage) (any, error) {
 	var operators map[string]json.RawMessage
-	if json.Unmarshal(value, &operators) != nil || operators == nil {
+	switch {
+	case json.Unmarshal(value, &operators) != nil || operators == nil:
 		return scalar(value)
+	case len(operators) == 1 && operators["$eq"] != nil:
+		return scalar(operators["$eq"])
+	case len(operators) == 1 && operators["$contains"] != nil:
+		return contained(operators["$contains"])
 	}
-	if len(operators) != 1 {
-		return nil, fmt.Errorf("it has %d operators, not one", len(operators))
-	}
-	for operator, operand := range operators {
-		switch operator {
-		case operatorEqual:
-			return scalar(operand)
-		case operatorContains:
-			return contained(operand)
-		}
-		return nil, fmt.Errorf("there is no operator %.32q", operator)
-	}
-	return nil, nil
+	return nil, fmt.Errorf("%.64s is not one operator, $eq or $contains", value)
 }
 
 // contained returns the condition that a list has an element, or all of several elements.

@@ -135,10 +135,8 @@ func (s server) mount(w http.ResponseWriter, r *http.Request, prefix string) boo
 	again := r.WithContext(context.WithValue(r.Context(), mountedKey{}, true))
 	at := *r.URL
 	at.Path, at.RawPath = before+"/"+strings.TrimPrefix(rest, "/"), ""
-	if r.URL.RawPath != "" {
-		if raw, ok := strings.CutPrefix(ownPath(r.URL.RawPath), prefix); ok {
-			at.RawPath = before + "/" + strings.TrimPrefix(raw, "/")
-		}
+	if raw, ok := strings.CutPrefix(ownPath(r.URL.RawPath), prefix); ok {
+		at.RawPath = before + "/" + strings.TrimPrefix(raw, "/")
 	}
 	again.URL = &at
 	s.mux.Again(w, again)
@@ -229,9 +227,6 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 // path that the path of the request lacks: the stage of API Gateway.
 func (s server) below(r *http.Request) string {
 	path := strings.TrimSuffix(r.URL.Path, ownPath(r.URL.Path))
-	if s.AgentURL == nil {
-		return path
-	}
 	at, err := url.Parse(s.AgentURL(r.Context(), deploymentID(r)))
 	if err != nil {
 		return path
@@ -291,7 +286,7 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	var tooLarge *http.MaxBytesError
 	err := s.Agents.Visit(r.Context(), d.Workspace, d.Deployment, func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error {
-		if visit.ServerURL = serverURL; serverURL == "" && s.AgentURL != nil {
+		if visit.ServerURL = serverURL; serverURL == "" {
 			visit.ServerURL = s.AgentURL(r.Context(), d.Deployment)
 		}
 		return client.Visit(w, r, endpoint, visit.Visit)

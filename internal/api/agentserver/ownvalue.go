@@ -128,7 +128,8 @@ func (a *asked) read(r *http.Request, o web.Operation) {
 	}
 	shape, known := forms[a.access]
 	if !known {
-		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.action) && r.Method != http.MethodGet && !a.lacksMetadata(r)
+		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.action) && r.Method != http.MethodGet &&
+			!slices.ContainsFunc(untagged, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
 	}
 	for i := range a.parts {
 		a.parts[i].form = shape
@@ -157,10 +158,6 @@ func (a *asked) enter(command map[string]json.RawMessage) {
 	a.parts[0] = part
 }
 
-func (a *asked) lacksMetadata(r *http.Request) bool {
-	return slices.ContainsFunc(untagged, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
-}
-
 // fromQuery returns the members that the query has for an item of the store.
 func fromQuery(r *http.Request) map[string]json.RawMessage {
 	query := r.URL.Query()
@@ -173,15 +170,8 @@ func fromQuery(r *http.Request) map[string]json.RawMessage {
 
 func stringOf(raw json.RawMessage) string {
 	var found string
-	if json.Unmarshal(state.OrNull(raw), &found) != nil {
-		return ""
-	}
+	_ = json.Unmarshal(raw, &found) // it stays "" if the value is absent or no string
 	return found
-}
-
-func isObject(raw json.RawMessage) bool {
-	var members map[string]json.RawMessage
-	return json.Unmarshal(raw, &members) == nil && members != nil
 }
 
 // value returns the value that a handler sees: the ids, and the members of the body.
@@ -212,7 +202,7 @@ func (p askedPart) value() map[string]any {
 
 // become returns the part with the members of the value that a handler has returned.
 func (p askedPart) become(made map[string]json.RawMessage) (askedPart, error) {
-	if p.tagged && present(made[memberMetadata]) != nil && !isObject(made[memberMetadata]) {
+	if p.tagged && present(made[memberMetadata]) != nil && !state.IsObject(made[memberMetadata]) {
 		return p, errors.New("own authorization: the metadata is not an object")
 	}
 	changed, err := p.nestedIn(made)

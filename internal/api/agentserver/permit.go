@@ -11,9 +11,11 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/match"
 )
 
 // resources has the resources that the repository's own authentication decides about, with the
@@ -58,7 +60,7 @@ type permitKey struct{}
 
 // permitted is the decision of the repository's own authentication about a request.
 type permitted struct {
-	filter ownFilter
+	filter match.Filter
 	// absent says that the thread did not exist when the server looked for it.
 	absent bool
 }
@@ -70,7 +72,7 @@ func permitOf(ctx context.Context) permitted {
 
 // permit lets the repository's own authentication, if it has one, decide about each request,
 // and limits the request to the resources that the user may see.
-func (s server) permit(mux *web.Mux, o web.Operation) web.Middleware {
+func (s server) permit(o web.Operation) web.Middleware {
 	to := accessOf(o)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,23 +81,14 @@ func (s server) permit(mux *web.Mux, o web.Operation) web.Middleware {
 				next.ServeHTTP(w, r)
 				return
 			}
-			r, err := s.decided(r, o, user)
+			allowed, err := s.permission(r, o, user)
 			if err != nil {
-				mux.Error(w, r, err)
+				s.mux.Error(w, r, err)
 				return
 			}
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), permitKey{}, allowed)))
 		})
 	}
-}
-
-// decided returns the request with the decision of the repository about it.
-func (s server) decided(r *http.Request, o web.Operation, user json.RawMessage) (*http.Request, error) {
-	allowed, err := s.permission(r, o, user)
-	if err != nil {
-		return r, err
-	}
-	return r.WithContext(context.WithValue(r.Context(), permitKey{}, allowed)), nil
 }
 
 // permission asks the repository about a request, puts the values that the handler has
@@ -141,17 +134,12 @@ func (s server) about(r *http.Request, o web.Operation, asked asked, allowed per
 	case id == "":
 		return allowed, nil
 	case asked.resource == "threads":
-		err := s.see(r.Context(), threadRef(r.Context(), id), allowed.filter)
+		ref := threadRef(r.Context(), id)
+		t, err := s.Threads.Get(r.Context(), ref)
 		if allowed.absent = fault.Is(err, fault.NotFound); allowed.absent && asked.mayCome {
-			_, err = s.Threads.Get(r.Context(), threadRef(r.Context(), id))
-			if err == nil {
-				return allowed, thread.NotFound(threadRef(r.Context(), id))
-			}
-			if fault.Is(err, fault.NotFound) {
-				err = nil
-			}
+			return allowed, nil
 		}
-		return allowed, err
+		return allowed, matching404(err, allowed.filter, t.Metadata, thread.NotFound(ref))
 	case asked.resource == "assistants":
 		_, found, err := s.named(r.Context(), r.PathValue(o.Resource))
 		return allowed, matching404(err, allowed.filter, found.Metadata, assistant.NotFound(r.PathValue(o.Resource)))
@@ -165,7 +153,7 @@ func (s server) about(r *http.Request, o web.Operation, asked asked, allowed per
 
 // matching404 returns the error of a read, or the error missing if the metadata does not match
 // the filter.
-func matching404(err error, filter ownFilter, metadata json.RawMessage, missing error) error {
+func matching404(err error, filter match.Filter, metadata json.RawMessage, missing error) error {
 	if err != nil {
 		return err
 	}
@@ -176,26 +164,21 @@ func matching404(err error, filter ownFilter, metadata json.RawMessage, missing 
 	return err
 }
 
-// see returns no error if there is a thread that matches the filter. A thread that does not
-// match gets the error of a thread that does not exist.
-func (s server) see(ctx context.Context, ref thread.Ref, filter ownFilter) error {
-	t, err := s.Threads.Get(ctx, ref)
-	return matching404(err, filter, t.Metadata, thread.NotFound(ref))
-}
-
-// visible is see with the filter of the request's permit.
+// visible returns no error if there is a thread that the request's user may see. Any other thread
+// gets the error of a thread that does not exist.
 func (s server) visible(ctx context.Context, ref thread.Ref) error {
 	filter := permitOf(ctx).filter
 	if filter.Empty() {
 		return nil
 	}
-	return s.see(ctx, ref, filter)
+	t, err := s.Threads.Get(ctx, ref)
+	return matching404(err, filter, t.Metadata, thread.NotFound(ref))
 }
 
 // also asks about another access that a request makes, in addition to its operation. It
 // returns the filter, and the metadata in the value as the handler has left it. If the
 // repository has no authentication of its own, everything is allowed.
-func (s server) also(ctx context.Context, to access, value map[string]any) (filter ownFilter, metadata json.RawMessage, err error) {
+func (s server) also(ctx context.Context, to access, value map[string]any) (filter match.Filter, metadata json.RawMessage, err error) {
 	user := ownUser(ctx)
 	if user == nil {
 		given, _ := value[memberMetadata].(json.RawMessage)
@@ -206,7 +189,7 @@ func (s server) also(ctx context.Context, to access, value map[string]any) (filt
 		return filter, nil, err
 	}
 	metadata = present(made[memberMetadata])
-	if metadata != nil && !isObject(metadata) {
+	if metadata != nil && !state.IsObject(metadata) {
 		return filter, nil, errors.New("own authorization: the metadata is not an object")
 	}
 	return filter, metadata, nil

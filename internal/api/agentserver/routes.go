@@ -124,10 +124,10 @@ func Register(mux *web.Mux, config Config) error {
 	}
 	count := mux.Counted(nil)
 	routes := mux.Routes(contract, base, func(o web.Operation) web.Middleware {
-		authenticate := s.authenticate(mux, o)
+		authenticate := s.authenticate(o)
 		return func(next http.Handler) http.Handler { return authenticate(count(next)) }
 	})
-	routes.Deciding(func(o web.Operation) web.Middleware { return s.permit(mux, o) })
+	routes.Deciding(s.permit)
 	if config.Answers != nil {
 		routes.Idempotent(s.claim)
 	}
@@ -153,10 +153,10 @@ func served(ctx context.Context) deployment.Deployment {
 }
 
 // authenticate finds the deployment that the path names, and the sender of the request.
-func (s server) authenticate(mux *web.Mux, o web.Operation) web.Middleware {
+func (s server) authenticate(o web.Operation) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r = s.enter(mux, o, w, r); r == nil {
+			if r = s.enter(o, w, r); r == nil {
 				return
 			}
 			if s.Metrics != nil {
@@ -170,13 +170,13 @@ func (s server) authenticate(mux *web.Mux, o web.Operation) web.Middleware {
 
 // enter returns the request with what it is known to be, or nil if it has been answered. It is a
 // function of its own because its variables take 4 KB of stack, which each open stream would keep.
-func (s server) enter(mux *web.Mux, o web.Operation, w http.ResponseWriter, r *http.Request) *http.Request {
+func (s server) enter(o web.Operation, w http.ResponseWriter, r *http.Request) *http.Request {
 	known, err := s.admit(r, o)
 	if s.yield(w, r, o, known, err) {
 		return nil
 	}
 	if err != nil {
-		mux.Error(w, r, err)
+		s.mux.Error(w, r, err)
 		return nil
 	}
 	d := known.Deployment
@@ -186,7 +186,7 @@ func (s server) enter(mux *web.Mux, o web.Operation, w http.ResponseWriter, r *h
 	ctx = context.WithValue(ctx, ownUserKey{}, known.user)
 	if d.Encrypted {
 		if ctx, err = encrypting(ctx, known, r.Header); err != nil {
-			mux.Error(w, r, err)
+			s.mux.Error(w, r, err)
 			return nil
 		}
 	}

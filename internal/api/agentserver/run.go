@@ -24,10 +24,7 @@ func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (
 	created, err := s.create(ctx, request.ThreadID, request.Body, run.Request{Notes: web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
 		return showCreated(r).VisitCreateRunResponse, "", web.Untagged, nil
 	})})
-	if err != nil {
-		return nil, err
-	}
-	return showCreated(created), nil
+	return showCreated(created), err
 }
 
 func showCreated(r run.Run) CreateRun200JSONResponse {
@@ -85,10 +82,7 @@ func (s server) endOf(created run.Run) func(context.Context) (*run.Run, error) {
 // GetRun reads a run.
 func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error) {
 	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
-	if err != nil {
-		return nil, err
-	}
-	return GetRun200JSONResponse(showRun(found)), nil
+	return GetRun200JSONResponse(showRun(found)), err
 }
 
 // ListRuns lists a thread's runs, newest first.

@@ -164,7 +164,8 @@ func (c *conversation) execute(asked socketCommand, head []byte, message io.Read
 	if answer.status == http.StatusOK {
 		return c.socket.Send(answer.body.Bytes())
 	}
-	return c.refuse(asked.ID, &answer, answer.isFinal())
+	// The server would refuse any command with these answers.
+	return c.refuse(asked.ID, &answer, answer.status == http.StatusUnauthorized || answer.status == http.StatusNotFound)
 }
 
 // drain reads the rest of a message.
@@ -195,11 +196,6 @@ type socketAnswer struct {
 	Result  any                `json:"result,omitempty"`
 	Error   CommandAnswerError `json:"error,omitempty"`
 	Message string             `json:"message,omitempty"`
-}
-
-// complain answers a command that the conversation itself refuses.
-func (c *conversation) complain(asked socketCommand, code CommandAnswerError, format string, args ...any) error {
-	return c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: asked.ID, Error: code, Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *conversation) answer(answer socketAnswer) error {
@@ -233,7 +229,9 @@ func (c *conversation) unsubscribe(asked socketCommand) error {
 	s := c.subscriptions[params.ID]
 	c.mu.Unlock()
 	if s == nil {
-		return c.complain(asked, NoSuchSubscription, "There is no subscription %.64q.", params.ID)
+		return c.answer(socketAnswer{
+			Type: CommandAnswerTypeError, ID: asked.ID, Error: NoSuchSubscription, Message: fmt.Sprintf("There is no subscription %.64q.", params.ID),
+		})
 	}
 	s.cancel()
 	<-s.done
@@ -350,11 +348,6 @@ func (r *recording) Write(part []byte) (int, error) {
 		return 0, errFull
 	}
 	return r.body.Write(part)
-}
-
-// isFinal reports whether the server would refuse any command with this answer.
-func (r *recording) isFinal() bool {
-	return r.status == http.StatusUnauthorized || r.status == http.StatusNotFound
 }
 
 // code returns the protocol's code for an error of HTTP.

@@ -19,10 +19,7 @@ func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessR
 	created, err := s.createStateless(ctx, request.Body, run.Request{Notes: web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
 		return showStateless(r).VisitCreateStatelessRunResponse, "", web.Untagged, nil
 	})})
-	if err != nil {
-		return nil, err
-	}
-	return showStateless(created), nil
+	return showStateless(created), err
 }
 
 func showStateless(r run.Run) CreateStatelessRun200JSONResponse {
@@ -61,25 +58,26 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 		}
 	}
 	shown := make(CreateStatelessRuns200JSONResponse, len(bodies))
-	created := make([]run.Run, 0, len(bodies))
+	var created []thread.Ref
 	for i := range bodies {
 		next, err := s.createAlone(ctx, asked[i], owned[i])
 		if err != nil {
-			return nil, errors.Join(err, s.takeBack(ctx, created))
+			return nil, errors.Join(err, s.takeBack(ctx, created...))
 		}
-		created = append(created, next)
+		created = append(created, next.Ref.Ref)
 		shown[i] = showRun(next)
 	}
 	return shown, nil
 }
 
-// takeBack deletes runs that have threads of their own, even when the client has gone.
-func (s server) takeBack(ctx context.Context, runs []run.Run) error {
+// takeBack deletes the threads of runs that have threads of their own, even when the client has
+// gone.
+func (s server) takeBack(ctx context.Context, created ...thread.Ref) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
 	var failures []error
-	for _, run := range runs {
-		if err := s.Threads.Delete(ctx, run.Ref.Ref); !fault.Is(err, fault.NotFound) {
+	for _, ref := range created {
+		if err := s.Threads.Delete(ctx, ref); !fault.Is(err, fault.NotFound) {
 			failures = append(failures, err)
 		}
 	}
@@ -114,23 +112,21 @@ func ownMetadata(body *RunCreate) json.RawMessage { return present(body.Metadata
 // the run without the id of its thread.
 func (s server) createAlone(ctx context.Context, request run.Request, metadata json.RawMessage) (run.Run, error) {
 	ref := threadRef(ctx, request.ID)
-	create := func() (thread.Thread, error) {
-		return s.Threads.Create(ctx, ref, metadata, served(ctx).ThreadTTL(), false)
-	}
+	var t thread.Thread
+	var err error
 	if request.Temporary {
-		create = func() (thread.Thread, error) { return s.Threads.CreateTemporary(ctx, ref, metadata) }
+		t, err = s.Threads.CreateTemporary(ctx, ref, metadata)
+	} else {
+		t, err = s.Threads.Create(ctx, ref, metadata, served(ctx).ThreadTTL(), false)
 	}
-	t, err := create()
 	if err != nil {
 		return run.Run{}, err
 	}
 	created, err := s.Runs.CreateOn(ctx, t, request)
 	if err != nil {
-		after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
-		defer stop()
-		return run.Run{}, errors.Join(err, s.Threads.Delete(after, ref))
+		err = errors.Join(err, s.takeBack(ctx, ref))
 	}
-	return created, nil
+	return created, err
 }
 
 // cancels reports whether a client wants its run to end with the connection that waits for it.

@@ -23,8 +23,9 @@ var stepModes = []string{string(StreamModeTasks), string(StreamModeCheckpoints),
 // own.
 type steps struct {
 	server
-	run    run.Run
-	out    *outlet
+	run run.Run
+	out *outlet
+	// wanted are the stepModes that the reader has asked for; none if nothing is to be added.
 	wanted []string
 	// number is the number of the newest checkpoint that the run's events have named, at is
 	// that checkpoint once it was read.
@@ -35,17 +36,8 @@ type steps struct {
 	held *run.Event
 }
 
-// newSteps returns nil if the reader did not ask for any of the modes.
 func newSteps(s server, r run.Run, modes []string, out *outlet) *steps {
-	var wanted []string
-	for _, mode := range stepModes {
-		if slices.Contains(modes, mode) {
-			wanted = append(wanted, mode)
-		}
-	}
-	if wanted == nil {
-		return nil
-	}
+	wanted := slices.DeleteFunc(slices.Clone(stepModes), func(mode string) bool { return !slices.Contains(modes, mode) })
 	return &steps{server: s, run: r, out: out, wanted: wanted, number: -1, at: thread.Empty().Snapshot()}
 }
 
@@ -72,7 +64,7 @@ func (s *steps) before(ctx context.Context, event run.Event) error {
 // behind shows what comes after an event.
 func (s *steps) behind(ctx context.Context, event run.Event) error {
 	switch {
-	case s.wanted == nil:
+	case len(s.wanted) == 0:
 	case event.Name == run.EventValues && event.Checkpoint != s.number:
 		return s.checkpoint(ctx, event)
 	case event.Name == run.EventUpdates && !s.out.muted && s.number >= 0:

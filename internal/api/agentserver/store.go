@@ -67,18 +67,12 @@ func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutI
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.Put(ctx, owner, asked.Namespace, asked.Key, asked.Value, ttl, vectors); err != nil {
-		return nil, err
-	}
-	return PutItem204Response{}, nil
+	return PutItem204Response{}, s.Store.Put(ctx, owner, asked.Namespace, asked.Key, asked.Value, ttl, vectors)
 }
 
 // DeleteItem removes an item.
 func (s server) DeleteItem(ctx context.Context, request DeleteItemRequestObject) (DeleteItemResponseObject, error) {
-	if err := s.Store.Delete(ctx, storeOwner(ctx), request.Body.Namespace, request.Body.Key); err != nil {
-		return nil, err
-	}
-	return DeleteItem204Response{}, nil
+	return DeleteItem204Response{}, s.Store.Delete(ctx, storeOwner(ctx), request.Body.Namespace, request.Body.Key)
 }
 
 // SearchItems lists the items below a namespace that match.

@@ -113,7 +113,7 @@ func (e *eventStream) read(ctx context.Context, send func(...web.Event) error) e
 	})
 	e.over = err == nil || fault.Is(err, fault.NotFound)
 	if err == nil {
-		t.end()
+		t.steps.release() // behind the run's last event
 		err = out.flush()
 	}
 	if fault.Is(err, fault.NotFound) {

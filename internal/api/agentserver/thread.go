@@ -245,10 +245,7 @@ func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObjec
 
 // DeleteThread removes a thread, and thereby cancels its run in flight.
 func (s server) DeleteThread(ctx context.Context, request DeleteThreadRequestObject) (DeleteThreadResponseObject, error) {
-	if err := s.Threads.Delete(ctx, threadRef(ctx, request.ThreadID)); err != nil {
-		return nil, err
-	}
-	return DeleteThread204Response{}, nil
+	return DeleteThread204Response{}, s.Threads.Delete(ctx, threadRef(ctx, request.ThreadID))
 }
 
 // PruneThreads deletes threads, or their history. Threads that do not exist are skipped.

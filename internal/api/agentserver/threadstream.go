@@ -110,7 +110,7 @@ func (e *runEvents) translate(ctx context.Context, part run.Part) error {
 		return err
 	}
 	if e.events != nil {
-		e.events.end()
+		e.events.steps.release()
 	}
 	if e.last >= e.from.Position {
 		e.out.encode(run.EventMetadata, map[string]any{"status": "run_done", "run_id": e.run.Run})
@@ -140,10 +140,7 @@ func (e *runEvents) one(ctx context.Context, event run.Event) error {
 		if err != nil {
 			return err
 		}
-		next := state.At.Next
-		if next == nil {
-			next = []string{}
-		}
+		next := append([]string{}, state.At.Next...)
 		e.out.encode("state_update", map[string]any{
 			"run_id": e.run.Run, "values": state.Values.JSON(), "next": next, "checkpoint": checkpoint(e.ref.Thread, "", state.At.ID),
 		})

@@ -23,7 +23,7 @@ type translator struct {
 	// messages accumulates the chunks of messages for the mode "messages"; nil without that
 	// mode.
 	messages *accumulator
-	// steps adds events to the modes that show steps; nil without such a mode.
+	// steps adds events to the modes that show steps.
 	steps *steps
 }
 
@@ -38,7 +38,7 @@ func newTranslator(s server, r run.Run, modes []string, after int64, out *outlet
 // start is the position to read from: accumulated messages need their chunks from the
 // beginning, and steps need the events that came before.
 func (t *translator) start() int64 {
-	if t.messages != nil || t.steps != nil {
+	if t.messages != nil || len(t.steps.wanted) > 0 {
 		return 0
 	}
 	return t.after
@@ -46,31 +46,17 @@ func (t *translator) start() int64 {
 
 // one translates an event. An event whose state was pruned is not shown.
 func (t *translator) one(ctx context.Context, event run.Event) error {
-	err := t.withSteps(ctx, event)
+	err := t.steps.before(ctx, event)
+	if err == nil {
+		err = t.plain(ctx, event)
+	}
+	if err == nil {
+		err = t.steps.behind(ctx, event)
+	}
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	return err
-}
-
-func (t *translator) withSteps(ctx context.Context, event run.Event) error {
-	if t.steps == nil {
-		return t.plain(ctx, event)
-	}
-	if err := t.steps.before(ctx, event); err != nil {
-		return err
-	}
-	if err := t.plain(ctx, event); err != nil {
-		return err
-	}
-	return t.steps.behind(ctx, event)
-}
-
-// end makes the events that are shown after the run's last event.
-func (t *translator) end() {
-	if t.steps != nil {
-		t.steps.release()
-	}
 }
 
 // plain translates an event without the events that steps adds.
