@@ -3,6 +3,7 @@ package agentserver
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
@@ -214,4 +216,22 @@ func (s server) deployment(r *http.Request) (known admitted, err error) {
 		err = deployment.NotFound(ref)
 	}
 	return known, err
+}
+
+// claim claims the key of a request, whose path names the deployment.
+func (s server) claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*idempotency.Answer, *idempotency.Attempt, error) {
+	d, encrypted := served(ctx), ""
+	if d.Encrypted {
+		encrypted = d.Deployment
+	}
+	// A user of the repository's own authentication has keys of its own.
+	if user := ownUser(ctx); user != nil {
+		identity, err := identityOf(user)
+		if err != nil {
+			return nil, nil, err
+		}
+		fingerprint = sha256.Sum256(append(fingerprint[:], identity...))
+		key = fmt.Sprintf("%x", sha256.Sum256(record.Encode([]string{d.Deployment, identity, key})))
+	}
+	return s.Answers.Claim(ctx, idempotency.Request{Workspace: d.Workspace, Key: key, Encrypted: encrypted, Fingerprint: fingerprint})
 }

@@ -81,11 +81,8 @@ func inThread(metadata json.RawMessage, threadID string) json.RawMessage {
 func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {
 	shown := []ThreadTask{}
 	for _, task := range tasks {
-		one := ThreadTask{ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: []Interrupt{}, State: null, Result: present(task.Result), Path: present(task.Path)}
-		for _, asked := range task.Interrupts {
-			if q, ok := interruptOf(asked); ok {
-				one.Interrupts = append(one.Interrupts, q)
-			}
+		one := ThreadTask{
+			ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: interruptsOf(task.Interrupts), State: null, Result: present(task.Result), Path: present(task.Path),
 		}
 		place := subgraphOf(task, ns)
 		if task.Checkpoint != nil {
@@ -117,11 +114,4 @@ func (i inside) checkpoint(ns, checkpointID string) *Checkpoint {
 	}
 	c.CheckpointMap = record.Encode(ids)
 	return c
-}
-
-// interruptOf reads a question as it was stored.
-func interruptOf(raw json.RawMessage) (q Interrupt, ok bool) {
-	err := json.Unmarshal(raw, &q)
-	q.ResponseSchema = present(q.ResponseSchema)
-	return q, err == nil
 }

@@ -181,8 +181,7 @@ func configOf(t thread.Thread) json.RawMessage {
 	return emptyObject
 }
 
-// interrupts returns the interrupts of a thread by task. Values stored before interrupts were
-// validated are omitted if they are not valid interrupts.
+// interrupts returns the interrupts of a thread by task.
 func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	byTask := map[string][]Interrupt{}
 	var stored map[string][]json.RawMessage
@@ -190,14 +189,23 @@ func interrupts(raw json.RawMessage) map[string][]Interrupt {
 		return byTask
 	}
 	for task, asked := range stored {
-		byTask[task] = []Interrupt{}
-		for _, question := range asked {
-			if q, ok := interruptOf(question); ok {
-				byTask[task] = append(byTask[task], q)
-			}
-		}
+		byTask[task] = interruptsOf(asked)
 	}
 	return byTask
+}
+
+// interruptsOf reads stored interrupts. Values stored before interrupts were validated are omitted
+// if they are not valid interrupts.
+func interruptsOf(stored []json.RawMessage) []Interrupt {
+	read := []Interrupt{}
+	for _, raw := range stored {
+		var q Interrupt
+		if json.Unmarshal(raw, &q) == nil {
+			q.ResponseSchema = present(q.ResponseSchema)
+			read = append(read, q)
+		}
+	}
+	return read
 }
 
 // questions returns the interrupts of all tasks, always in the same order.

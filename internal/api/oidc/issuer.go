@@ -1,7 +1,6 @@
 package oidc
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,10 +59,6 @@ type issuer struct {
 	turn chan struct{}
 }
 
-func newIssuer(config Issuer, client *http.Client, now clock.Clock) *issuer {
-	return &issuer{Issuer: config, client: client, now: now, turn: make(chan struct{}, 1)}
-}
-
 // find returns the keys that may have signed a token with this key id.
 func (i *issuer) find(ctx context.Context, keyID string) ([]jose.JSONWebKey, error) {
 	found, fresh := i.known(keyID)
@@ -82,11 +77,8 @@ func (i *issuer) find(ctx context.Context, keyID string) ([]jose.JSONWebKey, err
 
 // endpoints returns the addresses of the issuer, which are kept as its keys are.
 func (i *issuer) endpoints(ctx context.Context) (Endpoints, error) {
-	if found, fresh := i.known(""); len(found) == 0 || !fresh {
-		err := i.refresh(ctx)
-		if found, _ := i.known(""); len(found) == 0 {
-			return Endpoints{}, cmp.Or(err, errUnavailable)
-		}
+	if _, err := i.find(ctx, ""); err != nil {
+		return Endpoints{}, err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -130,9 +122,7 @@ func (i *issuer) refresh(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if !i.mayAsk() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if age := i.now().Sub(i.fetched); i.fetched.IsZero() || age >= keysUsable {
+		if found, _ := i.known(""); len(found) == 0 {
 			return errUnavailable
 		}
 		return nil
@@ -141,10 +131,10 @@ func (i *issuer) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchLimit)
 	defer cancel()
 	at, err := Discover(ctx, i.client, i.URL)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUnavailable, err)
+	var keys jose.JSONWebKeySet
+	if err == nil {
+		keys, err = i.fetch(ctx, at.Keys)
 	}
-	keys, err := i.fetch(ctx, at.Keys)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnavailable, err)
 	}
@@ -154,39 +144,30 @@ func (i *issuer) refresh(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads the keys. Keys that are symmetric or not for signatures are left out.
-func (i *issuer) fetch(ctx context.Context, address string) (jose.JSONWebKeySet, error) {
+// fetch reads the keys. Keys that are symmetric or not for signatures are left out, and keys of
+// unknown kinds, because new kinds are published beside the old kinds.
+func (i *issuer) fetch(ctx context.Context, address string) (keys jose.JSONWebKeySet, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return jose.JSONWebKeySet{}, err
+		return keys, err
 	}
 	if !isPrivate(request.URL) {
-		return jose.JSONWebKeySet{}, fmt.Errorf("the keys at %s must be asked for by https", address)
+		return keys, fmt.Errorf("the keys at %s must be asked for by https", address)
 	}
 	response, err := i.client.Do(request)
 	if err != nil {
-		return jose.JSONWebKeySet{}, err
+		return keys, err
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxKeys))
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return jose.JSONWebKeySet{}, err
-	}
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return jose.JSONWebKeySet{}, fmt.Errorf("%s: %s", address, response.Status)
+		return keys, fmt.Errorf("%s: %s", address, response.Status)
 	}
-	return parseKeys(text)
-}
-
-// parseKeys leaves out keys of unknown kinds, because new kinds are published beside the old
-// kinds.
-func parseKeys(text []byte) (jose.JSONWebKeySet, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := json.Unmarshal(text, &set); err != nil {
-		return jose.JSONWebKeySet{}, fmt.Errorf("read keys: %w", err)
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxKeys)).Decode(&set); err != nil {
+		return keys, fmt.Errorf("read keys: %w", err)
 	}
-	var keys jose.JSONWebKeySet
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
 		if json.Unmarshal(raw, &key) == nil && key.Valid() && (key.Use == "" || key.Use == "sig") {

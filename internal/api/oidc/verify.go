@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,7 +91,7 @@ func NewVerifier(issuers []Issuer, client *http.Client, now clock.Clock) *Verifi
 	own.CheckRedirect = follow
 	v := &Verifier{issuers: map[string]*issuer{}, now: now}
 	for _, config := range issuers {
-		v.issuers[config.URL] = newIssuer(config, &own, now)
+		v.issuers[config.URL] = &issuer{Issuer: config, client: &own, now: now, turn: make(chan struct{}, 1)}
 	}
 	return v
 }
@@ -143,14 +142,11 @@ func (v *Verifier) from(text string) (*issuer, error) {
 	if len(text) > longestToken || len(parts) != 3 {
 		return nil, notAToken()
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return nil, notAToken()
-	}
 	var said struct {
 		Issuer string `json:"iss"`
 	}
-	if err := json.Unmarshal(payload, &said); err != nil {
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &said) != nil {
 		return nil, notAToken()
 	}
 	from := v.issuers[said.Issuer]
@@ -253,6 +249,5 @@ func names(algorithms []jose.SignatureAlgorithm) []string {
 	for i, algorithm := range algorithms {
 		list[i] = string(algorithm)
 	}
-	slices.Sort(list)
 	return list
 }
