@@ -16,21 +16,12 @@ import (
 func (s signIn) find(ctx context.Context, token oidc.Token, named string) (workspaceID string, m workspace.Member, err error) {
 	members := oidc.Tokens{Workspaces: s.Workspaces}
 	stranger := fault.New(fault.Forbidden, "You are not a member of %s.", name(named))
-	if named != "" {
-		found, err := s.Workspaces.Find(ctx, named)
-		if fault.Is(err, fault.NotFound) {
-			return "", m, stranger
-		}
-		if err != nil {
-			return "", m, err
-		}
-		m, err = members.Member(ctx, found.ID, token)
-		if fault.Is(err, fault.Forbidden) {
-			err = stranger
-		}
-		return found.ID, m, err
+	var all []workspace.Workspace
+	if named == "" {
+		all, err = s.Workspaces.List(ctx)
+	} else if found, missing := s.Workspaces.Find(ctx, named); !fault.Is(missing, fault.NotFound) {
+		all, err = []workspace.Workspace{found}, missing
 	}
-	all, err := s.Workspaces.List(ctx)
 	if err != nil {
 		return "", m, err
 	}
