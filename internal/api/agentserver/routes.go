@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
@@ -56,7 +57,7 @@ type Config struct {
 	Metrics Metrics
 	// Agents asks the agents of deployments: for the graphs of an image, to change a state, for
 	// the repository's own authentication and HTTP application, and whether an agent serves.
-	Agents        Agents
+	Agents        *runner.Agents
 	Authenticator auth.Authenticator
 	// Webhooks checks the addresses that runs name; without it, runs may not name an address.
 	Webhooks *webhook.Store

@@ -11,29 +11,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
-
-// Agents asks a deployment's agent for operations that belong to no run.
-type Agents interface {
-	// Describe asks for the graphs, with typed also for the schemas of their types.
-	Describe(ctx context.Context, workspace, deployment string, typed bool) (graph.Description, error)
-	// Rule asks the own authentication of the deployment's repository.
-	Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error)
-	// Embed embeds texts for the store, as the configuration file of the deployment's
-	// repository says.
-	Embed(ctx context.Context, workspace, deployment string, texts graph.Texts) (graph.Embeddings, error)
-	// Visit lets the own HTTP application of the deployment's repository answer a request. The
-	// function send sends the request.
-	Visit(ctx context.Context, workspace, deployment string, send func(client *graph.Client, endpoint compute.Endpoint, serverURL string) error) error
-	// Serves reports whether an agent of the deployment is available now.
-	Serves(ctx context.Context, workspace, deployment string) (bool, error)
-	// UpdateState lets the agent change a state, and passes the checkpoints that the agent
-	// makes to take.
-	UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error
-}
 
 // askAgent asks an agent a question that belongs to no run, for a request of a workspace. A
 // request that waits for long takes one of the workspace's places for connections.
