@@ -316,7 +316,7 @@ type recording struct {
 	// no limit. full says that the answer was larger.
 	limit int
 	full  bool
-	// to gets the body of an answer with status 200 in the place of the recording, unless it is nil.
+	// to gets the body of an answer with status 200 instead, unless it is nil.
 	to io.Writer
 }
 

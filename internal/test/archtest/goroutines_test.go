@@ -13,7 +13,6 @@ var unguarded = map[string]struct {
 	count  int
 	reason string
 }{
-	"internal/api/agentserver/describe.go":      {1, "the question to the agent is guarded, so that who waits gets the error"},
 	"internal/api/web/stream.go":                {1, "the reading is guarded, so that the stream ends with the error"},
 	"internal/base/child/child.go":              {1, "each write of output is guarded, so that a full pipe does not stop the child"},
 	"internal/base/child/system_linux.go":       {1, "the thread that starts processes: the kernel ends them all with it"},
