@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -38,26 +37,30 @@ const (
 // Checkpoint is one step of a thread's state. Either the server made it, from an input or from
 // a node's update, or the agent made it and gave it a name.
 type Checkpoint struct {
-	ID, ParentID string
+	ID       string `json:"id"`
+	ParentID string `json:"parent_id,omitempty"`
 	// Number counts along the thread from 0, Step along the branch from -1, as clients see it.
-	Number, Step int64
-	Run, Graph   string
-	Source       Source
-	Created      time.Time
+	Number  int64     `json:"-"`
+	Step    int64     `json:"step"`
+	Run     string    `json:"run"`
+	Graph   string    `json:"graph,omitempty"`
+	Source  Source    `json:"source"`
+	Created time.Time `json:"-"`
 	// Next, Tasks and Metadata are the agent's data about its checkpoint; nil for a checkpoint
 	// that the server made.
-	Next            []string
-	Tasks, Metadata json.RawMessage
+	Next     []string        `json:"next,omitempty"`
+	Tasks    json.RawMessage `json:"tasks,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Agent is the agent's newest checkpoint on this branch, including this checkpoint; nil
 	// before the agent's first checkpoint.
-	Agent *Mark
+	Agent *Mark `json:"agent,omitempty"`
 	// First is the number of the first of the server's own checkpoints since Agent, which lie
 	// in one piece. The agent does not have them yet; a checkpoint of the agent's own contains
 	// all changes before it.
-	First int64
+	First int64 `json:"first"`
 	// Folded says that the server has folded a node's update into the state: the agent keeps no
 	// checkpoints.
-	Folded bool
+	Folded bool `json:"folded,omitempty"`
 }
 
 // Mark is an agent's own checkpoint.
@@ -103,9 +106,9 @@ type State struct {
 	// base is the number of the last snapshot, size the size of this snapshot; grown is how
 	// many bytes of changes lie behind it.
 	base, size, grown int64
-	// body is the stored body of At, sum the hash of its stored encoding.
-	body checkpointBody
-	sum  uint64
+	// stored is what is stored with At, sum the hash of the stored body.
+	stored contents
+	sum    uint64
 }
 
 // Empty returns the state of a thread without checkpoints.
@@ -128,22 +131,16 @@ const attrBase = "base"
 // the state is.
 const snapshotFloor = 64 << 10
 
-// checkpointBody holds either Patch or, in a snapshot, Values.
+// checkpointBody is the body of a checkpoint's item.
 type checkpointBody struct {
-	ID       string          `json:"id"`
-	ParentID string          `json:"parent_id,omitempty"`
-	Step     int64           `json:"step"`
-	Run      string          `json:"run"`
-	Graph    string          `json:"graph,omitempty"`
-	Source   Source          `json:"source"`
-	Patch    *state.Patch    `json:"patch,omitempty"`
-	Values   json.RawMessage `json:"values,omitempty"`
-	Next     []string        `json:"next,omitempty"`
-	Tasks    json.RawMessage `json:"tasks,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-	Agent    *Mark           `json:"agent,omitempty"`
-	First    int64           `json:"first"`
-	Folded   bool            `json:"folded,omitempty"`
+	Checkpoint
+	contents
+}
+
+// contents holds either Patch or, in a snapshot, Values.
+type contents struct {
+	Patch  *state.Patch    `json:"patch,omitempty"`
+	Values json.RawMessage `json:"values,omitempty"`
 	// Results is what the tasks of the previous checkpoint have returned (results.go).
 	Results []byte `json:"results,omitempty"`
 	// Pending are the updates that led to this checkpoint. An update without values stands for
@@ -156,11 +153,11 @@ func keyOf(ref Ref, number int64) table.Key {
 }
 
 // item returns the item of the checkpoint.
-func (s State) item(ref Ref, encoded []byte) table.Item {
+func (s State) item(ref Ref) table.Item {
 	return table.Item{
 		Key:   keyOf(ref, s.At.Number),
 		Attrs: record.Attrs(checkpointKind, s.At.Created, table.Attrs{attrBase: s.base}),
-		Body:  encoded,
+		Body:  record.Encode(checkpointBody{s.At, s.stored}),
 	}
 }
 
@@ -322,12 +319,9 @@ func (s State) replay(items []*table.Item) (State, error) {
 // checkpoint right before it. If that checkpoint is missing, for example because the thread is
 // being erased, there is no state.
 func (s State) next(item *table.Item, b checkpointBody) (State, error) {
-	at, err := checkpoint(item, b)
-	if err != nil {
-		return s, err
-	}
+	var err error
 	switch {
-	case b.Values == nil && at.Number != s.At.Number+1:
+	case b.Values == nil && b.Number != s.At.Number+1:
 		return s, fmt.Errorf("checkpoint %v does not follow checkpoint %d", item.Key, s.At.Number)
 	case b.Values != nil:
 		if s.Values, err = state.Read(b.Values); err != nil {
@@ -342,35 +336,24 @@ func (s State) next(item *table.Item, b checkpointBody) (State, error) {
 	default:
 		return s, fmt.Errorf("checkpoint %v is neither a change nor a snapshot", item.Key)
 	}
-	s.At, s.body, s.sum = at, b, maphash.Bytes(sums, item.Body)
+	s.At, s.stored, s.sum = b.Checkpoint, b.contents, maphash.Bytes(sums, item.Body)
 	return s, nil
 }
 
-func checkpoint(item *table.Item, b checkpointBody) (Checkpoint, error) {
-	number, err := keys.CheckpointNumber(item.Key)
-	if err != nil {
-		return Checkpoint{}, err
+func decodeCheckpoint(item *table.Item) (b checkpointBody, err error) {
+	r := record.Read(item, checkpointKind)
+	b.Created = r.Created()
+	if err := r.Err(); err != nil {
+		return b, err
 	}
-	created, err := clock.Parse(item.Text(record.Created))
-	if err != nil {
-		return Checkpoint{}, fmt.Errorf("checkpoint %v: %w", item.Key, err)
-	}
-	return Checkpoint{
-		ID: b.ID, ParentID: b.ParentID, Number: number, Step: b.Step, Run: b.Run, Graph: b.Graph, Source: b.Source, Created: created,
-		Next: b.Next, Tasks: b.Tasks, Metadata: b.Metadata, Agent: b.Agent, First: b.First, Folded: b.Folded,
-	}, nil
-}
-
-func decodeCheckpoint(item *table.Item) (checkpointBody, error) {
-	var b checkpointBody
-	if err := record.Check(item, checkpointKind); err != nil {
+	if b.Number, err = keys.CheckpointNumber(item.Key); err != nil {
 		return b, err
 	}
 	large, rest, err := state.Cut(item.Body, "values")
-	if err != nil {
-		return b, fmt.Errorf("item %v: %w", item.Key, err)
+	if err == nil {
+		err = json.Unmarshal(rest, &b)
 	}
-	if err := json.Unmarshal(rest, &b); err != nil {
+	if err != nil {
 		return b, fmt.Errorf("decode item %v: %w", item.Key, err)
 	}
 	b.Values = large[0]

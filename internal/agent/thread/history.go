@@ -135,11 +135,10 @@ func (h *history) begin(item *table.Item) error {
 	if err != nil {
 		return err
 	}
-	at, err := checkpoint(item, b)
 	h.later = b
-	h.pass(at)
-	h.rooted = at.followsRoot()
-	return err
+	h.pass(b.Checkpoint)
+	h.rooted = b.followsRoot()
+	return nil
 }
 
 // pass notes which checkpoints a checkpoint of the agent replaces.
@@ -159,10 +158,7 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 		if err != nil {
 			return nil, err
 		}
-		at, err := checkpoint(item, b)
-		if err != nil {
-			return nil, err
-		}
+		at := b.Checkpoint
 		if !h.begun {
 			h.begun, h.top = true, at.Number
 		}
@@ -225,8 +221,9 @@ func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wan
 			return nil, err
 		}
 		if slices.Contains(wanted, at.At.Number) {
-			shown = append(shown, Snapshot{Checkpoint: at.At, Values: at.Values.JSON()})
-			for room -= len(at.Values.JSON()); room < 0 && len(shown) > 1; shown = shown[1:] {
+			values := at.Values.JSON()
+			shown = append(shown, Snapshot{Checkpoint: at.At, Values: values})
+			for room -= len(values); room < 0 && len(shown) > 1; shown = shown[1:] {
 				room += len(shown[0].Values)
 				shown[0] = Snapshot{}
 			}

@@ -79,12 +79,12 @@ func (l Log) Apply(now time.Time, change Change) (Log, []table.Write, error) {
 	if l.At.Own() || l.Forks() {
 		next.First = next.Number
 	}
-	b := next.body(change.Patch)
+	c := contents{Patch: &change.Patch}
 	if next.Agent != nil || !next.Folded {
-		b.Pending = append(slices.Clip(l.forked), change.Pending...)
+		c.Pending = append(slices.Clip(l.forked), change.Pending...)
 	}
 	l.Values = change.Values
-	l, put := l.store(next, b, nil)
+	l, put := l.store(next, c, nil)
 	return l, []table.Write{put}, nil
 }
 
@@ -121,39 +121,32 @@ func (l Log) follow(now time.Time, change Change, c graph.Checkpoint) (Log, []ta
 	}}
 	results := l.resultsOf(c)
 	l.Values, l.frame = change.Values, frame
-	l, put := l.store(next, next.body(change.Patch), results)
+	l, put := l.store(next, contents{Patch: &change.Patch}, results)
 	return l, append(writes, named, put), nil
-}
-
-// body returns the stored body of a checkpoint that changed the state by a patch.
-func (c Checkpoint) body(patch state.Patch) checkpointBody {
-	return checkpointBody{
-		ID: c.ID, ParentID: c.ParentID, Step: c.Step, Run: c.Run, Graph: c.Graph, Source: c.Source, Patch: &patch, Next: c.Next, Tasks: c.Tasks,
-		Metadata: c.Metadata, Agent: c.Agent, First: c.First, Folded: c.Folded,
-	}
 }
 
 // store writes the next checkpoint as a change. It writes a snapshot if there is no state
 // before it in the log to which the change applies, or if a snapshot is due.
-func (l Log) store(next Checkpoint, b checkpointBody, results Results) (Log, table.Put) {
-	var encoded []byte
-	if !l.Forks() && next.Number > 0 {
-		b.keepResults(results)
-		encoded = record.Encode(b)
-		l.grown += int64(len(encoded))
+func (l Log) store(next Checkpoint, c contents, results Results) (Log, table.Put) {
+	whole := l.Forks() || next.Number == 0
+	l.At, l.last, l.forked, l.stored = next, next.Number, nil, c
+	var item table.Item
+	if !whole {
+		l.stored.keepResults(results)
+		item = l.item(l.ref)
+		l.grown += int64(len(item.Body))
 	}
-	if encoded == nil || l.grown > max(l.size, snapshotFloor) {
-		b.Patch, b.Values = nil, l.Values.JSON()
-		if next.Number == 0 && len(b.Pending) == 1 {
-			b.Pending = []graph.StateUpdate{{AsNode: b.Pending[0].AsNode}}
+	if whole || l.grown > max(l.size, snapshotFloor) {
+		l.stored.Patch, l.stored.Values, l.base = nil, l.Values.JSON(), next.Number
+		if next.Number == 0 && len(c.Pending) == 1 {
+			l.stored.Pending = []graph.StateUpdate{{AsNode: c.Pending[0].AsNode}}
 		}
-		b.keepResults(results)
-		encoded = record.Encode(b)
-		l.base, l.size, l.grown = next.Number, int64(len(encoded)), 0
+		l.stored.keepResults(results)
+		item = l.item(l.ref)
+		l.size, l.grown = int64(len(item.Body)), 0
 	}
-	l.At, l.last, l.forked = next, next.Number, nil
-	l.body, l.sum = b, maphash.Bytes(sums, encoded)
-	return l, table.Put{Item: l.item(l.ref, encoded), If: table.Absent()}
+	l.sum = maphash.Bytes(sums, item.Body)
+	return l, table.Put{Item: item, If: table.Absent()}
 }
 
 // Amend records the new data that an agent sends of its newest checkpoint: the results of its
@@ -165,32 +158,32 @@ func (l Log) Amend(c graph.Checkpoint) (next Log, put table.Put, ok bool, err er
 	}
 	next = l
 	next.At.Next, next.At.Tasks = c.Next, present(c.Tasks)
-	next.body.Next, next.body.Tasks = next.At.Next, next.At.Tasks
 	if len(c.Values) > 0 {
 		var patch state.Patch
 		if next.Values, patch, err = l.Values.Replace(c.Values); err != nil {
 			return l, put, false, err
 		}
 		if !patch.Empty() { // the state before this checkpoint is not known here
-			results, err := l.body.results()
+			results, err := l.stored.results()
 			if err != nil {
 				return l, put, false, err
 			}
-			next.body.Patch, next.body.Values = nil, next.Values.JSON()
-			next.body.keepResults(results)
+			next.stored.Patch, next.stored.Values = nil, next.Values.JSON()
+			next.stored.keepResults(results)
+			next.base, next.grown = next.At.Number, 0
 		}
 	}
-	encoded := record.Encode(next.body)
-	if next.body.Values != nil {
-		next.base, next.size, next.grown = next.At.Number, int64(len(encoded)), 0
+	put.Item = next.item(l.ref)
+	if next.stored.Values != nil {
+		next.size = int64(len(put.Item.Body))
 	}
-	next.sum = maphash.Bytes(sums, encoded)
-	return next, table.Put{Item: next.item(l.ref, encoded)}, true, nil
+	next.sum = maphash.Bytes(sums, put.Item.Body)
+	return next, put, true, nil
 }
 
 // Original returns the write that keeps the newest checkpoint under another key, as it is stored.
 func (l Log) Original(key table.Key) table.Put {
-	item := l.item(l.ref, record.Encode(l.body))
+	item := l.item(l.ref)
 	item.Key = key
 	item.Attrs[attrNumber] = l.At.Number
 	return table.Put{Item: item}

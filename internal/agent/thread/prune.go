@@ -51,14 +51,13 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 // the item that it replaces. It returns no write if the checkpoint is such a snapshot already, so
 // that a thread that is pruned again and again does not store, and count, its state each time.
 func (s State) asOldest(ref Ref) (writes []table.Write, replaced int) {
-	b := s.body
-	if b.Values != nil && b.ParentID == "" && b.Results == nil {
+	if s.stored.Values != nil && s.At.ParentID == "" && s.stored.Results == nil {
 		return nil, 0
 	}
-	before := s.item(ref, record.Encode(b))
-	b.Patch, b.Values, b.ParentID, b.Results = nil, s.Values.JSON(), "", nil
-	s.base = s.At.Number
-	return []table.Write{table.Put{Item: s.item(ref, record.Encode(b)), If: table.Present()}}, quota.Size(&before)
+	before := s.item(ref)
+	s.At.ParentID, s.base = "", s.At.Number
+	s.stored.Patch, s.stored.Values, s.stored.Results = nil, s.Values.JSON(), nil
+	return []table.Write{table.Put{Item: s.item(ref), If: table.Present()}}, quota.Size(&before)
 }
 
 // forget erases the items before a checkpoint, and before the agent's own checkpoint; mark is

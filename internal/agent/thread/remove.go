@@ -25,13 +25,9 @@ func (s *Store) CheckpointKeysAfter(ctx context.Context, ref Ref, number int64, 
 		if err != nil {
 			return nil, err
 		}
-		at, err := checkpoint(item, b)
-		if err != nil {
-			return nil, err
-		}
 		own := []table.Key{item.Key}
-		if at.Own() {
-			kept, err := s.FrameKeysAfter(ctx, ref, at.Number, 0, limit)
+		if b.Own() {
+			kept, err := s.FrameKeysAfter(ctx, ref, b.Number, 0, limit)
 			if err != nil {
 				return nil, err
 			}
@@ -41,10 +37,10 @@ func (s *Store) CheckpointKeysAfter(ctx context.Context, ref Ref, number int64, 
 				}
 				return kept, nil
 			}
-			own = append(own, keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, at.ID),
-				keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, at.Number))
-			for _, kept := range at.Agent.Keep {
-				if kept.Number == at.Number {
+			own = append(own, keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, b.ID),
+				keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, b.Number))
+			for _, kept := range b.Agent.Keep {
+				if kept.Number == b.Number {
 					own = append(own, keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, kept.Number))
 				}
 			}

@@ -51,16 +51,16 @@ func (l Log) resultsOf(c graph.Checkpoint) Results {
 	return results
 }
 
-// change returns the text of the body to which its results are stored as a difference.
-func (b checkpointBody) change() []byte {
+// change returns the text to which the results are stored as a difference.
+func (b contents) change() []byte {
 	if b.Values != nil {
 		return b.Values
 	}
 	return record.Encode(b.Patch)
 }
 
-// keepResults puts results into the body. Call it after the body has its change.
-func (b *checkpointBody) keepResults(results Results) {
+// keepResults puts results into the contents. Call it after they have their change.
+func (b *contents) keepResults(results Results) {
 	b.Results = nil
 	if len(results) == 0 {
 		return
@@ -70,17 +70,17 @@ func (b *checkpointBody) keepResults(results Results) {
 	}
 }
 
-// results returns the results in the body, nil if it has none.
-func (b checkpointBody) results() (results Results, err error) {
+// results returns the results in the contents, nil if there are none.
+func (b contents) results() (results Results, err error) {
 	if b.Results == nil {
 		return nil, nil
 	}
 	text := state.NewText(b.change())
-	if err := text.Apply(b.Results); err != nil {
-		return nil, fmt.Errorf("results in checkpoint %.40s: %w", b.ID, err)
+	if err = text.Apply(b.Results); err == nil {
+		err = json.Unmarshal(text.Bytes(), &results)
 	}
-	if err := json.Unmarshal(text.Bytes(), &results); err != nil {
-		return nil, fmt.Errorf("results in checkpoint %.40s: %w", b.ID, err)
+	if err != nil {
+		return nil, fmt.Errorf("results of tasks: %w", err)
 	}
 	return results, nil
 }
