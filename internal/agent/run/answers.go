@@ -53,20 +53,13 @@ func waiting(t thread.Thread) []string {
 
 // answers returns the ids of the questions that a new run of a thread answers. The command
 // names these questions in an object, or answers all of them with any other value. A run that
-// goes on from an earlier checkpoint passes over the questions. The questions of a busy thread
-// are not known yet.
+// goes on from an earlier checkpoint passes over the questions.
 func answers(t thread.Thread, request Request) []string {
 	resume := resumeOf(request)
-	if resume == nil {
+	if resume == nil || (request.Fork != nil && request.Fork.Number != t.Lock.Checkpoint) {
 		return nil
 	}
-	if t.Lock.Busy || (request.Fork != nil && request.Fork.Number != t.Lock.Checkpoint) {
-		return nil
-	}
-	asked := thread.QuestionIDs(t.Interrupts)
-	if !state.IsObject(resume) {
-		return asked
-	}
+	asked := waiting(t)
 	members, err := state.Members(resume)
 	if err != nil || len(members) == 0 {
 		return asked

@@ -73,13 +73,13 @@ type Attempt struct {
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = a.count()
 		}
-		if err := a.count(); err != nil {
-			return nil, err
+		if err == nil {
+			err = a.takePermit(ctx, permits)
 		}
-		if err = a.takePermit(ctx, permits); err == nil {
+		if err == nil {
 			err = a.prepare(ctx)
 		}
 		if err == nil {
@@ -91,20 +91,19 @@ func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, erro
 
 // retake calls work, which commits its own writes, again each time another worker or request has
 // changed the run meanwhile.
-func retake[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
-	return record.Retry(ctx, func(ctx context.Context) (T, error) {
-		value, err := work(ctx)
+func retake(ctx context.Context, work func(context.Context) (*Attempt, error)) (*Attempt, error) {
+	return record.Retry(ctx, func(ctx context.Context) (*Attempt, error) {
+		a, err := work(ctx)
 		if errors.Is(err, ErrFenced) {
 			err = record.ErrLost
 		}
-		return value, err
+		return a, err
 	})
 }
 
 // count counts the previous attempt as a failure unless it was handed over, and returns an error if
 // the run may not have another attempt.
 func (a *Attempt) count() error {
-	a.Run.Handed = max(a.Run.Handed, 0)
 	if a.Run.Attempt > a.Run.Handed {
 		a.Run.Failures++
 	}
@@ -168,7 +167,7 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
-	if a.claim = a.Run.Position + 1; run.Attempt > max(run.Handed, 0) {
+	if a.claim = a.Run.Position + 1; run.Attempt > run.Handed {
 		a.Run.Takeovers = append(slices.Clip(a.Run.Takeovers), a.claim)
 	}
 	// If earlier attempts emitted only their start event, readers have not seen the run's input
@@ -238,17 +237,14 @@ func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.Log.Checkpoints() 
 func (a *Attempt) Memory() int { return a.Log.Values.Memory() }
 
 // fence is the condition that the stored run still has the given status, attempt number, position
-// and last handover. A run that a version without slices has stored has no handover to check.
+// and last handover.
 func fence(run Run) table.Cond {
-	unchanged := table.All(
+	return table.All(
 		table.Equals(attrStatus, string(run.Status)),
 		table.Equals(attrAttempt, run.Attempt),
 		table.Equals(attrPosition, run.Position),
+		table.Equals(attrHanded, run.Handed),
 	)
-	if run.Handed < 0 {
-		return unchanged
-	}
-	return table.All(unchanged, table.Equals(attrHanded, run.Handed))
 }
 
 // begin writes the claim. A delayed run can lose the lock to another run, and get it back after
@@ -279,7 +275,7 @@ func (a *Attempt) begin(ctx context.Context) error {
 		set[attrStarted], set[attrAbsent] = clock.Format(next.Run.Started), ""
 	}
 	a.renewed = now
-	err := a.write(ctx, pendingWrite{next, now, set, a.store.workEntry(next.Run.Run, now)})
+	err := a.write(ctx, record.Commit, pendingWrite{next, now, set, a.store.workEntry(next.Run.Run, now)})
 	if err == nil && a.Run.Attempt == 1 && a.store.observer != nil {
 		a.store.observer.Started(ctx, a.Run, now.Sub(later(a.Run.Created, a.Run.Due)))
 	}
@@ -335,7 +331,9 @@ func (a *Attempt) Values(data json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		d.finishAll()
+		if !d.tellsUnfinished { // the values are the whole state
+			d.forget(everyMessage)
+		}
 		return d.checkpoint(thread.Change{Source: thread.SourceLoop, Values: values, Patch: patch})
 	})
 }

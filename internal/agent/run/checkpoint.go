@@ -40,11 +40,7 @@ func (d *draft) follow(now time.Time, c graph.Checkpoint) error {
 	if agent := d.Log.At.Agent; agent != nil && agent.ID == c.ID {
 		return nil // the server's own checkpoints follow it, so it stays as it was
 	}
-	reported := c.Values
-	if len(reported) == 0 {
-		reported = json.RawMessage("{}")
-	}
-	values, patch, err := d.Log.Values.Replace(reported)
+	values, patch, err := d.Log.Values.Replace(state.OrNull(c.Values))
 	if err != nil {
 		return err
 	}

@@ -301,14 +301,15 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 	return &run, nil
 }
 
-// draftRun makes a run whose id follows the ids of the runs that it waits for. A delayed run waits
-// for the runs that are created before it is due. A run that takes over follows all other runs.
+// draftRun makes a run whose id and creation time follow those of the runs that it waits for, even
+// if the clocks of two hosts differ. A delayed run waits for the runs that are created before it is
+// due. A run that takes over follows all other runs.
 func (s *Store) draftRun(t thread.Thread, request Request, delayed, takesOver bool) (run Run, err error) {
 	last := predecessor(t.Lock, delayed)
 	if takesOver {
 		last = max(last, t.Lock.Last)
 	}
-	order, due := s.after(last), time.Time{}
+	order, due := later(s.now(), id.Time(last).Add(time.Microsecond)), time.Time{}
 	created := later(s.now(), t.Lock.TailAt.Add(time.Microsecond))
 	if request.After > 0 {
 		created, order = created.Add(request.After), order.Add(request.After)
@@ -320,7 +321,8 @@ func (s *Store) draftRun(t thread.Thread, request Request, delayed, takesOver bo
 	request.Notes = nil
 	return Run{
 		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due, Answers: answers(t, request),
-		Created: created, Updated: created, Status: Pending, HasReader: s.paced && request.Streamed, Progress: notBegun(),
+		Created: created, Updated: created, Status: Pending, HasReader: s.paced && request.Streamed,
+		Progress: Progress{Dispatches: 1, Before: -1, Checkpoint: -1, AgentCheckpoint: -1},
 	}, nil
 }
 
@@ -339,20 +341,6 @@ func lasting(lock thread.Lock, delayed bool) string {
 		last = max(last, lock.Run)
 	}
 	return last
-}
-
-// after returns the present time, or a later time if the thread's newest run requires it: a
-// run's id and creation time follow those of the runs before it even if the clocks of two
-// hosts differ.
-func (s *Store) after(last string) time.Time {
-	now := s.now()
-	if last == "" {
-		return now
-	}
-	if next := id.Time(last).Add(time.Microsecond); next.After(now) {
-		return next
-	}
-	return now
 }
 
 func (s *Store) put(run Run, active bool) []table.Write {

@@ -62,7 +62,7 @@ func (a *Attempt) finish(ctx context.Context, outcome Outcome, lossy bool) error
 // the state cannot hold.
 func (d *draft) foldOutcome(ctx context.Context, outcome *Outcome, lossy bool) error {
 	if outcome.ByAgent {
-		d.forget(func(Unfinished) bool { return true })
+		d.forget(everyMessage)
 	}
 	if d.leavesSomething(*outcome) {
 		err := d.try(func(d *draft) error { return d.keepLeftovers(ctx) })
@@ -93,7 +93,7 @@ func (a *Attempt) endWrites(now time.Time, last *draft, outcome Outcome) (o reco
 	if outcome.Interrupts != nil {
 		set[attrInterrupts] = string(outcome.Interrupts)
 	}
-	last.forget(func(Unfinished) bool { return true })
+	last.forget(everyMessage)
 	last.Run.Unfolded = 0
 	events := last.events
 	writes := last.takeUnflushed(now)
@@ -160,22 +160,19 @@ func (s *Store) TimeOut(ctx context.Context, ref Ref, failure Failure) error {
 }
 
 func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
-	_, err := retake(ctx, func(ctx context.Context) (struct{}, error) {
+	_, err := retake(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
 		if err != nil {
-			return struct{}{}, err
+			return nil, err
 		}
 		has, err := s.hasInput(ctx, a.Run)
-		if err != nil {
-			return struct{}{}, err
-		}
 		if has {
 			err = a.try(func(d *draft) error { return d.foldAs(d.Run.Input.JSON(), thread.SourceInput, nodeInput) })
-			if err != nil && !isTooLarge(err) { // an input that the state cannot hold stays with its run only
-				return struct{}{}, err
-			}
 		}
-		return struct{}{}, a.finish(ctx, outcome, true)
+		if err != nil && !isTooLarge(err) { // an input that the state cannot hold stays with its run only
+			return nil, err
+		}
+		return nil, a.finish(ctx, outcome, true)
 	})
 	if errors.Is(err, ErrNothingToDo) {
 		return nil

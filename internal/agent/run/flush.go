@@ -43,7 +43,9 @@ func (d *draft) append(event Event) int64 {
 // ErrFenced means that the worker has lost the run.
 func (a *Attempt) Flush(ctx context.Context) error {
 	next, now := a.draft, a.store.now()
-	next.emitInputIfIdle()
+	if !next.HasUnflushed() { // a silent agent does not keep the readers of the input waiting
+		next.reveal()
+	}
 	var lease map[table.Index]table.Key
 	if now.Sub(a.renewed) > a.store.atWork/3 {
 		lease = a.store.workEntry(a.Run.Run, now)
@@ -51,25 +53,29 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	if !next.HasUnflushed() && lease == nil {
 		return nil
 	}
-	write := a.write
-	if len(next.writes) == 0 {
-		write = a.writeInOrder
+	inOrder, write := len(next.writes) == 0, record.Commit
+	if inOrder {
+		write = commitInOrder
 	}
-	if err := write(ctx, pendingWrite{next, now, table.Attrs{}, lease}); err != nil {
-		return err
+	err := a.write(ctx, write, pendingWrite{next, now, table.Attrs{}, lease})
+	if inOrder && errors.Is(err, ErrFenced) {
+		a.eraseVoid(ctx, next.Run.Position)
 	}
-	if lease != nil {
+	if err == nil && lease != nil {
 		a.renewed = now
 	}
-	return nil
+	return err
 }
 
-// emitInputIfIdle emits a values event that contains the run's input if nothing is buffered and
-// readers have not seen the input. So a silent agent does not keep its readers waiting.
-func (d *draft) emitInputIfIdle() {
-	if !d.HasUnflushed() {
-		d.reveal()
+// commitInOrder is record.Commit for a draft that has only events. The batch is written first, and
+// the move of the position, which has the fence, makes it visible. If the worker has lost the run,
+// the batch is void (void.go).
+func commitInOrder(ctx context.Context, t table.Table, o record.Outbox) error {
+	err := record.CommitInOrder(ctx, t, o)
+	if errors.Is(err, errMoved) {
+		return nil
 	}
+	return err
 }
 
 // HandOver ends the attempt and leaves the run to the next attempt. The next attempt goes on
@@ -93,7 +99,7 @@ func (a *Attempt) GiveBack(ctx context.Context) error {
 func (a *Attempt) leave(ctx context.Context, next draft, set table.Attrs) error {
 	now := a.store.now()
 	set[attrHanded] = a.Run.Attempt
-	return a.write(ctx, pendingWrite{next, now, set, a.store.leaseEntry(a.Run.Run, now)})
+	return a.write(ctx, record.Commit, pendingWrite{next, now, set, a.store.leaseEntry(a.Run.Run, now)})
 }
 
 // move returns the write that moves the run to the position of the newest shown event.
@@ -134,34 +140,8 @@ type pendingWrite struct {
 	index map[table.Index]table.Key
 }
 
-// commit is record.Commit or another way to commit.
-type commit func(context.Context, table.Table, record.Outbox) error
-
-// write commits a draft in one transaction.
-func (a *Attempt) write(ctx context.Context, w pendingWrite) error {
-	return a.writeBy(ctx, record.Commit, w)
-}
-
-// writeInOrder is write for a draft that has only events. The batch is written first, and the
-// move of the position, which has the fence, makes it visible. If the worker has lost the run, the
-// batch is void (void.go).
-func (a *Attempt) writeInOrder(ctx context.Context, w pendingWrite) error {
-	inOrder := func(ctx context.Context, t table.Table, o record.Outbox) error {
-		err := record.CommitInOrder(ctx, t, o)
-		if errors.Is(err, errMoved) {
-			return nil
-		}
-		return err
-	}
-	err := a.writeBy(ctx, inOrder, w)
-	if errors.Is(err, ErrFenced) {
-		a.eraseVoid(ctx, w.draft.Run.Position)
-	}
-	return err
-}
-
-// writeBy is write with a commit of its own.
-func (a *Attempt) writeBy(ctx context.Context, by commit, w pendingWrite) error {
+// write commits a draft by record.Commit or commitInOrder.
+func (a *Attempt) write(ctx context.Context, commit func(context.Context, table.Table, record.Outbox) error, w pendingWrite) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
@@ -171,10 +151,10 @@ func (a *Attempt) writeBy(ctx context.Context, by commit, w pendingWrite) error 
 	if a.store.paced && !a.Run.HasReader {
 		condition = table.All(condition, noReader())
 	}
-	err := by(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, condition), writes))
+	err := commit(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, condition), writes))
 	if errors.Is(err, errHasReader) {
 		next.Run.HasReader = true
-		err = by(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, a.fence), writes))
+		err = commit(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, a.fence), writes))
 	}
 	if errors.Is(err, ErrFenced) || errors.Is(err, errMoved) || errors.Is(err, record.ErrLost) {
 		return ErrFenced

@@ -185,22 +185,14 @@ func (f *follower) find(ctx context.Context, lock thread.Lock, from ReaderPositi
 	if from.Position == 0 {
 		return nil
 	}
-	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
-	query.Reverse, query.Limit = true, followPage
-	for item, err := range table.Items(ctx, f.table, query) {
-		if err != nil {
-			return fmt.Errorf("query runs: %w", err)
+	return f.back(ctx, lock, "", func(run Run) bool {
+		if run.Attempt == 0 || !run.Status.Final() || run.Status == Removed ||
+			run.Position > from.Position || (run.Position == from.Position && !from.Ended) {
+			return true
 		}
-		run, err := decodeOn(f.ref, item, lock)
-		if err != nil {
-			return err
-		}
-		if run.Attempt > 0 && run.Status.Final() && run.Status != Removed && (run.Position < from.Position || (run.Position == from.Position && from.Ended)) {
-			f.done, f.position = run.Run, run.Position
-			break
-		}
-	}
-	return nil
+		f.done, f.position = run.Run, run.Position
+		return false
+	})
 }
 
 // pass returns the next run that a worker has taken up or that waits for a worker, nil if

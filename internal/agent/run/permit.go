@@ -143,8 +143,10 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	}
 	// The run has waited long. The runs that held the permits may have been deleted.
 	if seen.first != nil && *seen.first == a.Run.Ref {
-		if err := a.store.evict(ctx, seen); err != nil {
-			return err
+		for permit, holder := range seen.taken {
+			if _, err := a.store.free(ctx, permit, holder); err != nil {
+				return err
+			}
 		}
 	}
 	return a.await(ctx, r, size)
@@ -233,18 +235,8 @@ func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update,
 	return &run, &change, nil
 }
 
-// evict frees the permits of deleted runs. Such a run was deleted with its thread and did not
-// release its permit.
-func (s *Store) evict(ctx context.Context, seen occupancy) error {
-	for permit, holder := range seen.taken {
-		if _, err := s.free(ctx, permit, holder); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// free releases the permit of a run that no longer exists, and reports whether it did.
+// free releases the permit of a run that no longer exists, and reports whether it did. Such a run
+// was deleted with its thread and did not release its permit.
 func (s *Store) free(ctx context.Context, permit table.Key, holder Ref) (bool, error) {
 	_, err := s.table.Get(ctx, holder.Key())
 	if err == nil {

@@ -12,8 +12,7 @@ type Progress struct {
 	// Attempt counts the workers that took the run up.
 	Attempt int64
 	// Handed is the last attempt that handed the run over to the next attempt, 0 if no attempt
-	// did, -1 if the run was last written by a version that had no slices. The other attempts
-	// before the present attempt are among Failures.
+	// did. The other attempts before the present attempt are among Failures.
 	Handed int64
 	// Failures counts the attempts that ended without having handed the run over.
 	Failures int64
@@ -74,16 +73,11 @@ const (
 	attrAmended         = "amended"
 )
 
-// notBegun is the progress of a run that was just created.
-func notBegun() Progress {
-	return Progress{Dispatches: 1, Before: -1, Checkpoint: -1, AgentCheckpoint: -1}
-}
-
 // progressOf decodes the progress of a run.
 func progressOf(r *record.Reader) Progress {
 	p := Progress{
 		Attempt:         r.Int(attrAttempt),
-		Handed:          r.IntOr(attrHanded, -1),
+		Handed:          r.Int(attrHanded),
 		Failures:        r.Int(attrFailures),
 		Idle:            r.Int(attrIdle),
 		Dispatches:      r.Int(attrDispatches),

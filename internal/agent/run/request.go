@@ -51,16 +51,12 @@ func (r *Request) size() int {
 	return len(r.Input.JSON()) + len(r.Command) + len(r.Config) + len(r.Context) + len(r.Metadata)
 }
 
-// bulk returns the large part of the request.
+// bulk takes the large part out of the request.
 func (r *Request) bulk() bulk {
 	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.InterruptBefore, r.InterruptAfter, r.Caller}
-	r.setBulk(bulk{})
+	r.Input, r.Command, r.Config, r.Context, r.Metadata = Input{}, nil, nil, nil, nil
+	r.InterruptBefore, r.InterruptAfter, r.Caller = nil, nil, nil
 	return b
-}
-
-func (r *Request) setBulk(b bulk) {
-	r.Input, r.Command, r.Config, r.Context, r.Metadata = b.Input, b.Command, b.Config, b.Context, b.Metadata
-	r.InterruptBefore, r.InterruptAfter, r.Caller = b.InterruptBefore, b.InterruptAfter, b.Caller
 }
 
 // store returns the request as the body of the run's item, and the write of the rest if the
@@ -104,12 +100,10 @@ func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 			if item == nil {
 				return fmt.Errorf("load request of run %s: %w", some[i].Run, record.ErrLost)
 			}
-			var b bulk
 			r := record.Read(item, requestKind)
-			if r.Decode(&b); r.Err() != nil {
+			if r.Decode(&some[i].Request); r.Err() != nil {
 				return r.Err()
 			}
-			some[i].setBulk(b)
 			some[i].Detached, some[i].Bulk = false, 0
 		}
 	}

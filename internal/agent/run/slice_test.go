@@ -277,20 +277,3 @@ func TestNothingFollowsAWriteWhoseAnswerWasLost(t *testing.T) {
 		}
 	}
 }
-
-// TestARunOfAVersionWithoutSlices checks that a run that such a version claimed goes on.
-func TestARunOfAVersionWithoutSlices(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	r, _ := f.started("1")
-	f.must(f.table.Transact(t.Context(), table.Update{Key: r.Key(), Unset: []string{"handed", "failures", "idle"}}))
-	a := f.claim(r)
-	if a.Run.Failures != 1 {
-		t.Errorf("got %d failures, want 1", a.Run.Failures)
-	}
-	f.handOver(a)
-	f.finish(f.claim(r))
-	second, _ := f.started("2")
-	f.must(f.table.Transact(t.Context(), table.Update{Key: second.Key(), Unset: []string{"handed", "failures", "idle"}}))
-	f.must(f.runs.Fail(t.Context(), second.Ref, run.Failure{Name: "F"}))
-}

@@ -116,13 +116,7 @@ func (d *draft) finishNodes(updates []nodeUpdate) {
 	})
 }
 
-// finishAll forgets all messages of an agent that does not report its unfinished messages and
-// has sent the whole state.
-func (d *draft) finishAll() {
-	if !d.tellsUnfinished {
-		d.forget(func(Unfinished) bool { return true })
-	}
-}
+func everyMessage(Unfinished) bool { return true }
 
 // closeMessages forgets the shown messages that the state holds now. Once this attempt has
 // written a message in their place, it also forgets the messages of earlier attempts.
