@@ -216,17 +216,13 @@ func (l Log) Subgraph(now time.Time, c graph.Checkpoint) (Log, []table.Write, er
 		return l, nil, err
 	}
 	frame, writes, err := l.frame.subgraph(l.ref, now, l.State, c)
-	if err == nil {
-		l.frame = frame
-	}
+	l.frame = frame
 	return l, writes, err
 }
 
 // Writes records the results of a task. It needs no write while the root graph has no checkpoint.
 func (l Log) Writes(now time.Time, w graph.Writes) (Log, []table.Write, error) {
 	frame, writes, err := l.frame.results(l.ref, now, w)
-	if err == nil {
-		l.frame = frame
-	}
+	l.frame = frame
 	return l, writes, err
 }

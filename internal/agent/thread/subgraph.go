@@ -102,7 +102,7 @@ const searchRoom = 256 << 20
 // SubgraphHistory returns checkpoints of a subgraph, newest first, up to the limit. It returns
 // fewer if their values are large, but at least one.
 func (s *Store) SubgraphHistory(ctx context.Context, ref Ref, wanted Wanted) ([]Subgraph, error) {
-	l := subgraphLook{Wanted: wanted, store: s, ref: ref, room: historyRoom, begun: wanted.Before == ""}
+	l := subgraphLook{Wanted: wanted, store: s, ref: ref, room: historyRoom, begun: wanted.Before == "", done: -1}
 	if wanted.Root != Newest {
 		err := l.after(ctx, wanted.Root)
 		return l.found, err
@@ -136,10 +136,8 @@ type subgraphLook struct {
 	room int
 	// begun says that the search has passed the checkpoint Before.
 	begun bool
-	// done is the number of the agent's own checkpoint that was searched last, if looks is
-	// true.
-	done  int64
-	looks bool
+	// done is the number of the agent's own checkpoint that was searched last, -1 before that.
+	done int64
 }
 
 func (l *subgraphLook) full() bool { return len(l.found) >= l.Limit || l.room <= 0 }
@@ -152,10 +150,10 @@ func (l *subgraphLook) item(ctx context.Context, item *table.Item) error {
 		return nil
 	}
 	number, err := keys.FrameSinceNumber(item.Key)
-	if err != nil || (l.looks && number == l.done) {
+	if err != nil || number == l.done {
 		return err
 	}
-	l.looks, l.done = true, number
+	l.done = number
 	return l.after(ctx, number)
 }
 

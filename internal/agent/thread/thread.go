@@ -227,9 +227,6 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 			t.Interrupts = b.Interrupts
 		}
 	}
-	if _, known := item.Attrs[attrTail]; !known { // no run was ever delayed
-		t.Lock.Tail = t.Lock.Last
-	}
 	return t, r.Err()
 }
 

@@ -195,25 +195,13 @@ func (e *Edit) Commit(ctx context.Context) error {
 		return err
 	}
 	lock := e.thread.ChangeLock(e.store.now())
-	e.thread.markCheckpoint(&lock, newestOf(e.writes, e.thread.Lock.Checkpoint))
+	e.thread.markCheckpoint(&lock, e.Log.last)
 	e.settle(&lock)
 	stored, err := record.Try(ctx, e.store.table, append(e.writes, lock)...)
 	if err == nil && !stored {
 		return BusyFault(e.thread.Ref)
 	}
 	return err
-}
-
-// newestOf returns the number of the last checkpoint among the writes.
-func newestOf(writes []table.Write, newest int64) int64 {
-	for _, write := range writes {
-		if put, ok := write.(table.Put); ok && put.Item.Text(record.Kind) == checkpointKind {
-			if number, err := keys.CheckpointNumber(put.Item.Key); err == nil {
-				newest = number
-			}
-		}
-	}
-	return newest
 }
 
 // settle updates the thread's status and questions from the agent's own checkpoint: they show
@@ -289,12 +277,8 @@ func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.
 	return made, err
 }
 
-// transactCopy writes a part of a copy under the condition that the thread is still as it was read.
-func (s *Store) transactCopy(ctx context.Context, t Thread, writes ...table.Write) error {
-	return s.commitAsRead(ctx, t.Ref, record.Write(append(writes, t.CheckLock())...))
-}
-
-// copyItems copies the items that a query finds, and returns their size.
+// copyItems copies the items that a query finds, and returns their size. Each part is written under
+// the condition that the thread is still as it was read.
 func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) (size int, err error) {
 	query.Limit, query.Bytes = copyBatch, copyBytes
 	for items, err := range table.Pages(ctx, s.table, query) {
@@ -316,7 +300,7 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Qu
 			writes = append(writes, table.Put{Item: moved, If: table.Absent()})
 		}
 		if len(writes) > 0 {
-			if err := s.transactCopy(ctx, t, writes...); err != nil {
+			if err := s.commitAsRead(ctx, t.Ref, record.Write(append(writes, t.CheckLock())...)); err != nil {
 				return size, err
 			}
 		}
