@@ -23,7 +23,8 @@ func Delta(old, text []byte) []byte {
 	d.copy(0, head)
 	d.middle(text[head:len(text)-tail], head, len(old)-tail)
 	d.copy(len(old)-tail, tail)
-	return d.end()
+	d.flush()
+	return d.out
 }
 
 // delta is a delta while it is made. A copy is written only when it is known that it does not
@@ -60,11 +61,6 @@ func (d *delta) insert(text []byte) {
 	d.flush()
 	d.out = binary.AppendUvarint(d.out, uint64(len(text))<<1)
 	d.out = append(d.out, text...)
-}
-
-func (d *delta) end() []byte {
-	d.flush()
-	return d.out
 }
 
 // middle describes text by the parts that it shares with old between two places.
@@ -271,17 +267,11 @@ func (t *Text) add(piece []byte) {
 }
 
 func (t *Text) copyTo(next *Text, from, length int) {
-	i := t.pieceAt(from)
-	for ; length > 0; i++ {
+	for i := sort.SearchInts(t.ends, from+1); length > 0; i++ {
 		begin := t.ends[i] - len(t.pieces[i])
 		part := t.pieces[i][from-begin:]
 		part = part[:min(len(part), length)]
 		next.add(part)
 		from, length = from+len(part), length-len(part)
 	}
-}
-
-// pieceAt returns the index of the piece that holds a place.
-func (t *Text) pieceAt(place int) int {
-	return sort.SearchInts(t.ends, place+1)
 }

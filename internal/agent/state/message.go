@@ -14,10 +14,7 @@ const removeAll = "__remove_all__"
 
 // message holds the members of a message that the reducer needs; the other members are kept
 // unchanged.
-type message struct {
-	ID   string `json:"id"`
-	Type string `json:"type"`
-}
+type message struct{ ID, Type string }
 
 // roles translates the roles of clients to message types.
 var roles = map[string]string{
@@ -197,13 +194,12 @@ func (m *merging) compact() {
 
 // idOf returns the id of a message, "" if it has none.
 func idOf(raw json.RawMessage) (found string) {
-	s := scanner{text: raw}
-	if err := s.members(func(name string) error {
-		if value := s.value(); name == "id" {
-			found = text(value)
+	err := eachMember(raw, func(m Member) {
+		if m.Name == "id" {
+			found = text(m.Value)
 		}
-		return nil
-	}); err != nil {
+	})
+	if err != nil {
 		return ""
 	}
 	return found

@@ -200,51 +200,46 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of a JSON object in their order. It does not check the values.
-func Members(object json.RawMessage) ([]Member, error) {
+// eachMember calls visit with the members of a JSON object in their order. It does not check the
+// contents of the values, so it takes little time even if they are large.
+func eachMember(object []byte, visit func(Member)) error {
 	s := scanner{text: object}
-	var all []Member
 	err := s.members(func(name string) error {
 		value := s.value()
 		if value == nil {
 			return errText
 		}
-		all = append(all, Member{name, value})
+		visit(Member{name, value})
 		return nil
 	})
 	if err == nil {
 		err = s.done()
 	}
-	if err != nil {
+	return err
+}
+
+// Members returns the members of a JSON object in their order. It does not check the values.
+func Members(object json.RawMessage) (all []Member, err error) {
+	if err := eachMember(object, func(m Member) { all = append(all, m) }); err != nil {
 		return nil, fmt.Errorf("%.40s is not an object: %w", object, err)
 	}
 	return all, nil
 }
 
 // Cut removes members from an object. It returns their values, nil for members that the object
-// does not have, and the object without them. It does not check the contents of the values, so
-// it takes little time even if they are large.
+// does not have, and the object without them. It does not check the values.
 func Cut(object []byte, names ...string) (values []json.RawMessage, rest []byte, err error) {
-	s := scanner{text: object}
 	values, rest = make([]json.RawMessage, len(names)), append(make([]byte, 0, 512), '{')
-	err = s.members(func(member string) error {
-		found := s.value()
-		if found == nil {
-			return errText
-		}
-		if i := slices.Index(names, member); i >= 0 {
-			values[i] = found
-			return nil
+	err = eachMember(object, func(m Member) {
+		if i := slices.Index(names, m.Name); i >= 0 {
+			values[i] = m.Value
+			return
 		}
 		if len(rest) > 1 {
 			rest = append(rest, ',')
 		}
-		rest = append(append(appendString(rest, member), ':'), found...)
-		return nil
+		rest = append(append(appendString(rest, m.Name), ':'), m.Value...)
 	})
-	if err == nil {
-		err = s.done()
-	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for %s: %w", strings.Join(names, ", "), err)
 	}
