@@ -312,7 +312,7 @@ func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment stri
 			return found, fmt.Errorf("query busy threads: %w", err)
 		}
 		ref := thread.Ref{Workspace: workspace, Deployment: deployment, Thread: keys.ThreadID(item.Index[table.ByDue])}
-		some, err := s.cancelMatching(ctx, ref, only, action, filter)
+		some, err := s.cancelOn(ctx, ref, only, action, filter)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return found, err
 		}
@@ -321,29 +321,21 @@ func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment stri
 	return found, nil
 }
 
-// cancelMatching is cancelOn for a thread whose metadata matches the filter. It does nothing
-// for other threads.
-func (s *Store) cancelMatching(ctx context.Context, ref thread.Ref, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
-	if !filter.Empty() {
-		t, err := s.threads.Get(ctx, ref)
-		if err != nil {
-			return false, err
-		}
-		if ok, err := filter.Matches(t.Metadata); err != nil || !ok {
-			return false, err
-		}
-	}
-	return s.cancelOn(ctx, ref, only, action)
-}
-
-// cancelOn ends the runs of a thread that are in the scope.
-func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, action Action) (found bool, err error) {
-	if only == CancelAll {
+// cancelOn ends the runs of a thread that are in the scope, if the thread's metadata matches the
+// filter.
+func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
+	if only == CancelAll && filter.Empty() {
 		return s.CancelThread(ctx, ref, action)
 	}
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil || !t.Lock.Busy {
 		return false, err
+	}
+	if ok, err := filter.Matches(t.Metadata); err != nil || !ok {
+		return false, err
+	}
+	if only == CancelAll {
+		return s.CancelThread(ctx, ref, action)
 	}
 	one := func(run string, status Status) error {
 		err := s.cancel(ctx, Ref{Ref: ref, Run: run}, cancellation{action: action, why: byRequest}, status)

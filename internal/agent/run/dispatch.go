@@ -121,12 +121,10 @@ func (s *Store) rescue(ctx context.Context, ref Ref) error {
 		return fmt.Errorf("describe workflow of run %s: %w", run.Run, err)
 	}
 	next, lease := run, s.leaseEntry
-	known := err == nil
-	running := known && execution.Status == workflow.Running
-	switch {
-	case running: // the workflow itself sees to it that a worker comes, in hours if workers are scarce
+	running := err == nil && execution.Status == workflow.Running
+	if running { // the workflow itself sees to it that a worker comes, in hours if workers are scarce
 		lease = s.workEntry
-	case known:
+	} else if err == nil {
 		next.Dispatches++
 	}
 	change := record.Change(ref.Key(), s.now(), table.Attrs{attrDispatches: next.Dispatches}, table.All(

@@ -105,14 +105,11 @@ func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, siz
 			size += quota.Size(item)
 		}
 	}
-	writes = make([]table.Write, 0, len(found)+1)
-	for _, key := range found {
-		writes = append(writes, table.Delete{Key: key})
-	}
-	if len(writes) == 0 && run.Amended {
+	if len(found) == 0 && run.Amended {
 		writes, err = s.threads.RestoreOriginal(ctx, run.Ref.Ref, amended(run.Ref))
+		return writes, 0, err
 	}
-	return writes, size, err
+	return table.Deletes(found), size, nil
 }
 
 // linger is how long the thread of a temporary run can be read after it has ended.

@@ -1,5 +1,7 @@
 package run
 
+import "slices"
+
 // Status is a run's state in its life cycle.
 type Status string
 
@@ -38,10 +40,8 @@ func (s Status) Final() bool { return len(transitions[s]) == 0 }
 func (s Status) sources() []any {
 	var from []any
 	for _, candidate := range shownStatuses {
-		for _, next := range transitions[candidate] {
-			if next == s {
-				from = append(from, string(candidate))
-			}
+		if slices.Contains(transitions[candidate], s) {
+			from = append(from, string(candidate))
 		}
 	}
 	return from
