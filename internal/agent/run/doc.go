@@ -133,25 +133,20 @@
 // messages to the webhooks of the interrupted runs, and the Observer is told after its commit.
 //
 // Leftovers that the state cannot hold stay with their run, which ends with the failure
-// StateTooLarge. These call Seal:
+// StateTooLarge. These call Seal first:
 //
-//   - Claim, Fail and TimeOut, if the lock says Unsealed;
-//   - Create, Cancel, Finish, Fail and TimeOut, after their commit, if they leave runs to seal that
-//     no worker is about to seal: no run follows, or a delayed run;
-//   - Create with a rollback or a fork, if an earlier rollback is not completely erased;
-//   - Create with an interrupt, if it would replace the reason of queued runs that an earlier
-//     interrupt or cancel superseded;
-//   - Create of a run that goes before a delayed run, if the lock says Unsealed or Cut;
-//   - Cancel, in the cases of Create with a rollback or an interrupt, if the run leaves nothing and
-//     the lock says Unsealed, and for the message to the webhook of a queued run;
-//   - Rescue, if the lease of a superseded run is over;
-//   - the timer of threads whose time to live is over;
-//   - Delete, a client's update of the state, the pruning of a thread, and the readers of the
-//     newest state, of the history, of an interrupted run's result and of the events from now on.
+//   - Claim, Fail and TimeOut;
+//   - Create and Cancel, if they would replace a mark of the lock that Seal still needs
+//     (mustSealFirst), or go before superseded runs, or have to tell or show the state;
+//   - Delete, the timer of threads whose time to live is over, a client's update of the state, the
+//     pruning of a thread, and the readers of the newest state, of the history, of an interrupted
+//     run's result and of the events from now on.
 //
-// If the process dies between such a commit and its Seal, Rescue seals the thread: each of these
-// commits leaves a run with a lease. It is the run that Create or Cancel has ended, or the newest
-// of the runs to seal behind the run that has finished.
+// Create, Cancel, Finish, Fail and TimeOut also call Seal after their commit, if they leave runs to
+// seal that no worker is about to seal: no run follows, or a delayed run. If the process dies
+// before, Rescue seals the thread: each of these commits leaves a run with a lease. It is the run
+// that Create or Cancel has ended, or the newest of the runs to seal behind the run that has
+// finished.
 //
 // The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
 // and Cut marks removed runs. Type thread.Lock describes each mark.
