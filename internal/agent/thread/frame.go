@@ -102,7 +102,7 @@ const (
 )
 
 // noFrame is the frame of an agent that has no checkpoint on the thread yet.
-var noFrame = frame{read: true, at: -1, root: noChain}
+var noFrame = frame{read: true, at: -1, root: noChain, kept: map[string]chain{}}
 
 var noChain = chain{number: -1}
 
@@ -126,11 +126,7 @@ func (f frame) checkpoints() *graph.Checkpoints {
 
 // inOrder returns the results of tasks in the order in which they came.
 func (f frame) inOrder() []graph.Writes {
-	var found []results
-	for _, result := range f.writes.all() {
-		found = append(found, result)
-	}
-	slices.SortFunc(found, func(a, b results) int { return cmp.Compare(a.place, b.place) })
+	found := slices.SortedFunc(maps.Values(f.writes.all()), func(a, b results) int { return cmp.Compare(a.place, b.place) })
 	writes := make([]graph.Writes, len(found))
 	for i, result := range found {
 		writes[i] = result.Writes
@@ -182,9 +178,6 @@ func (f frame) advance(ref Ref, number int64, now time.Time, branch bool, c grap
 		before, known := next.kept[ns]
 		if !known {
 			before = noChain
-		}
-		if next.kept == nil {
-			next.kept = map[string]chain{}
 		}
 		next.kept[ns], put = before.put(keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, ns, number), number, now, lasting[ns])
 		writes = append(writes, put)

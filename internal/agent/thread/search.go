@@ -71,13 +71,11 @@ type Found struct {
 
 // orders compare threads by a member.
 var orders = map[Sort]func(a, b Thread) int{
-	SortCreated: func(a, b Thread) int { return a.Created.Compare(b.Created) },
-	SortID:      func(a, b Thread) int { return cmp.Compare(a.Thread, b.Thread) },
-	SortStatus:  func(a, b Thread) int { return cmp.Compare(a.Status, b.Status) },
-	SortUpdated: func(a, b Thread) int { return a.Updated.Compare(b.Updated) },
-	SortStateUpdated: func(a, b Thread) int {
-		return a.StateUpdated.Compare(b.StateUpdated)
-	},
+	SortCreated:      func(a, b Thread) int { return a.Created.Compare(b.Created) },
+	SortID:           func(a, b Thread) int { return cmp.Compare(a.Thread, b.Thread) },
+	SortStatus:       func(a, b Thread) int { return cmp.Compare(a.Status, b.Status) },
+	SortUpdated:      func(a, b Thread) int { return a.Updated.Compare(b.Updated) },
+	SortStateUpdated: func(a, b Thread) int { return a.StateUpdated.Compare(b.StateUpdated) },
 }
 
 // Search returns a page of a deployment's threads. It returns fewer threads than the caller

@@ -65,16 +65,25 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 		Body:  record.Encode(body{Metadata: metadata}),
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}
-	n := newThread{Item: &item}
-	if ttl != nil {
-		n.besides = append(n.besides, s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
-	}
-	if counted {
-		n.slot = s.threadSlot(ref)
-	} else {
+	slot := s.threadSlot(ref)
+	if !counted {
 		item.Attrs[attrTemporary] = true
 	}
-	standing, err := s.putNew(ctx, ref, n)
+	standing, err := s.putNew(ctx, ref, func(ctx context.Context, refuse func(*table.Item) error) (o record.Outbox, err error) {
+		var taken record.Outbox
+		if counted {
+			if err := slot.Take(ctx, &taken); err != nil {
+				return o, err
+			}
+			item.Attrs[attrPart] = int64(slot.Part())
+		}
+		o.AddOr(table.Put{Item: item, If: table.Absent()}, refuse) // first: a thread that exists needs no slot
+		if ttl != nil {
+			o.Add(s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
+		}
+		o.Join(taken)
+		return o, nil
+	})
 	switch {
 	case err != nil:
 		return Thread{}, err
@@ -91,33 +100,12 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 // the same id.
 const graveWait = 5 * time.Second
 
-// newThread is the data that creates a thread: its item, the other writes, and the slot that
-// counts it, nil if the thread is not counted.
-type newThread struct {
-	*table.Item
-
-	besides []table.Write
-	slot    *quota.Place
-}
-
-// outbox returns the writes of one try.
-func (n newThread) outbox(ctx context.Context, refuse func(*table.Item) error) (o record.Outbox, err error) {
-	var counted record.Outbox
-	if n.slot != nil {
-		if err := n.slot.Take(ctx, &counted); err != nil {
-			return o, err
-		}
-		n.Attrs[attrPart] = int64(n.slot.Part())
-	}
-	o.AddOr(table.Put{Item: *n.Item, If: table.Absent()}, refuse) // first: a thread that exists needs no slot
-	o.Add(n.besides...)
-	o.Join(counted)
-	return o, nil
-}
-
 // putNew writes a new thread, or returns the thread that has its id already. It waits while an
-// earlier thread of that id is being deleted.
-func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *table.Item, err error) {
+// earlier thread of that id is being deleted. outbox returns the writes of one try, with a refusal
+// by the thread that stands there.
+func (s *Store) putNew(
+	ctx context.Context, ref Ref, outbox func(ctx context.Context, refuse func(*table.Item) error) (record.Outbox, error),
+) (standing *table.Item, err error) {
 	errStands, errGrave := errors.New("the id is taken"), errors.New("the id is being deleted")
 	refuse := func(item *table.Item) error {
 		if standing = item; isGrave(item) {
@@ -130,7 +118,7 @@ func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *tab
 	defer up.Stop()
 	for {
 		// If Decide lost a race for the slot, its next decision takes another slot.
-		err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) { return n.outbox(ctx, refuse) })
+		err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) { return outbox(ctx, refuse) })
 		switch {
 		case err == nil:
 			return nil, nil

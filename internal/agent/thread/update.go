@@ -163,31 +163,20 @@ func Replace(writes []table.Write, put table.Put) []table.Write {
 // transaction with the lock.
 const maxEdit = table.MaxWrites - 1
 
-// check returns an error for an edit that a table cannot hold.
-func (e *Edit) check() error {
-	if len(e.writes) > maxEdit {
-		return fault.New(fault.Invalid, "The change makes %d checkpoints, or items that are kept with them: the limit is %d. Make it in several requests.", len(e.writes), maxEdit)
-	}
-	for _, write := range e.writes {
-		put, ok := write.(table.Put)
-		if !ok {
-			continue
-		}
-		if err := CheckSize(put, e.Log.Values, table.MaxBody); err != nil {
-			return fault.New(fault.TooLarge, "%s", err.Error())
-		}
-	}
-	return nil
-}
-
 // Commit stores the change. If a run was created meanwhile, Commit returns a fault.Conflict.
 func (e *Edit) Commit(ctx context.Context) error {
-	if err := e.check(); err != nil || len(e.writes) == 0 {
-		return err
+	switch {
+	case len(e.writes) == 0:
+		return nil
+	case len(e.writes) > maxEdit:
+		return fault.New(fault.Invalid, "The change makes %d checkpoints, or items that are kept with them: the limit is %d. Make it in several requests.", len(e.writes), maxEdit)
 	}
 	size := 0
 	for _, write := range e.writes {
 		if put, ok := write.(table.Put); ok {
+			if err := CheckSize(put, e.Log.Values, table.MaxBody); err != nil {
+				return fault.New(fault.TooLarge, "%s", err.Error())
+			}
 			size += quota.Size(&put.Item)
 		}
 	}
