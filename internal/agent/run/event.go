@@ -78,13 +78,6 @@ type batch struct {
 
 func (b batch) last() int64 { return b.events[len(b.events)-1].Position }
 
-func decodeEvents(item *table.Item) (batch, error) {
-	r := record.Read(item, eventKind)
-	b := batch{attempt: item.Int(attrEventAttempt), claim: item.Int(attrEventClaim), at: r.Created()}
-	r.Decode(&b.events)
-	return b, r.Err()
-}
-
 // batches reads the batches with the events after a position, up to the position that the run had
 // when it was read. An eventual read costs half, and may lack batches.
 func (s *Store) batches(ctx context.Context, run *Run, after int64, eventual bool) iter.Seq2[batch, error] {
@@ -97,11 +90,13 @@ func (s *Store) batches(ctx context.Context, run *Run, after int64, eventual boo
 				yield(batch{}, fmt.Errorf("query events of run %s: %w", run.Run, err))
 				return
 			}
-			b, err := decodeEvents(item)
-			if err == nil && run.isVoid(b.claim, b.last()) {
+			r := record.Read(item, eventKind)
+			b := batch{attempt: r.Int(attrEventAttempt), claim: r.Int(attrEventClaim), at: r.Created()}
+			r.Decode(&b.events)
+			if r.Err() == nil && run.isVoid(b.claim, b.last()) {
 				continue
 			}
-			if !yield(b, err) || err != nil {
+			if !yield(b, r.Err()) || r.Err() != nil {
 				return
 			}
 		}
