@@ -122,31 +122,32 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	if err != nil {
 		return o, err
 	}
-	now := s.now()
-	change := t.ChangeLock(now)
-	t.MarkUnsealed(&change)
+	change := t.ChangeLock(s.now())
 	if action == ActionRollback {
 		t.CutRuns(&change, run.Run, run.Run)
 	}
+	return s.endActive(ctx, t, run, action, why, change, q.next)
+}
+
+// endActive ends the thread's active run. It completes a change of the lock, which passes to the
+// next run, nil if there is none.
+func (s *Store) endActive(
+	ctx context.Context, t thread.Thread, run Run, action Action, why Reason, change table.Update, next *Run,
+) (o record.Outbox, err error) {
 	rest, err := s.restAfter(ctx, t, run, action, why)
 	if err != nil {
 		return o, err
 	}
-	o.Add(s.endAsRead(run, action, why, now))
-	o.Add(s.passOn(t, &change, q.next, rest)...)
-	o.Join(s.tellQuestions(t, rest.Interrupts))
-	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, q.next) })
-	return o, nil
-}
-
-// endAsRead is end for an active run whose rest was decided. A worker that takes the run up
-// meanwhile changes what the thread shows after the run.
-func (s *Store) endAsRead(run Run, action Action, why Reason, now time.Time) table.Update {
-	change := s.end(run.Ref, action.status(), why, now)
-	if run.Attempt == 0 {
-		change.If = table.All(change.If, table.Equals(attrAttempt, int64(0)))
+	end := s.end(run.Ref, action.status(), why, s.now())
+	if run.Attempt == 0 { // a worker that takes the run up meanwhile changes what the thread shows after the run
+		end.If = table.All(end.If, table.Equals(attrAttempt, int64(0)))
 	}
-	return change
+	t.MarkUnsealed(&change)
+	o.Add(end)
+	o.Add(s.passOn(t, &change, next, rest)...)
+	o.Join(s.tellQuestions(t, rest.Interrupts))
+	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, next) })
+	return o, nil
 }
 
 // restAfter returns what a thread shows when its active run was cancelled and no other run
@@ -245,7 +246,8 @@ func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
 }
 
 // CancelThread ends all unfinished runs of a thread at once, however many there are, and reports
-// whether there were any.
+// whether there were any. If the action keeps the runs, the lock passes over them and stays at the
+// last of them.
 func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action) (bool, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ bool, o record.Outbox, err error) {
 		t, err := s.threads.Get(ctx, ref)
@@ -262,32 +264,16 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		if err != nil {
 			return false, o, err
 		}
-		o, err = s.cancelAll(ctx, t, active, action)
-		o.Then(func(ctx context.Context) { s.cancelled(ctx, active, nil) })
+		change := t.ChangeLock(s.now())
+		if action == ActionRollback {
+			t.CutRuns(&change, active.Run, t.Lock.Last)
+		} else {
+			t.PassAll(&change)
+			t.MarkOvertaken(&change, string(byRequest))
+		}
+		o, err = s.endActive(ctx, t, active, action, byRequest, change, nil)
 		return true, o, err
 	})
-}
-
-// cancelAll ends the active run and all runs that wait behind it. If the action keeps the runs,
-// the lock passes over them and stays at the last of them.
-func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) (o record.Outbox, err error) {
-	now := s.now()
-	change := t.ChangeLock(now)
-	t.MarkUnsealed(&change)
-	rest, err := s.restAfter(ctx, t, active, action, byRequest)
-	if err != nil {
-		return o, err
-	}
-	if action == ActionRollback {
-		t.CutRuns(&change, active.Run, t.Lock.Last)
-	} else {
-		t.PassAll(&change)
-		t.MarkOvertaken(&change, string(byRequest))
-	}
-	o.Add(s.endAsRead(active, action, byRequest, now))
-	o.Add(s.passOn(t, &change, nil, rest)...)
-	o.Join(s.tellQuestions(t, rest.Interrupts))
-	return o, nil
 }
 
 // CancelScope says which runs of a deployment are cancelled.
