@@ -91,7 +91,7 @@ func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match
 
 // historyBefore begins to read before a checkpoint, or at the newest checkpoint.
 func (s *Store) historyBefore(ctx context.Context, ref Ref, before int64) (history, error) {
-	h := history{newest: before == Newest, upTo: before - 1}
+	h := history{newest: before == Newest, top: -1, upTo: before - 1, followed: Newest}
 	if h.newest || before < 0 {
 		return h, nil
 	}
@@ -115,13 +115,11 @@ func (s *Store) page(ctx context.Context, ref Ref, upTo int64, limit int) ([]*ta
 // history is the progress of one reading of a thread's history.
 type history struct {
 	newest bool
-	// top is the number of the first checkpoint that was read.
+	// top is the number of the first checkpoint that was read, -1 before that.
 	top int64
 	// upTo is the next number to read. The checkpoints from followed to the checkpoint before
 	// the agent's own checkpoint that was read last are not shown.
 	upTo, followed int64
-	hides          bool
-	begun          bool
 	// later is the stored checkpoint that was read before, the next in the log. results holds what
 	// it says about the tasks of the chosen checkpoints, by their numbers.
 	later   checkpointBody
@@ -144,7 +142,7 @@ func (h *history) begin(item *table.Item) error {
 // pass notes which checkpoints a checkpoint of the agent replaces.
 func (h *history) pass(at Checkpoint) {
 	if at.Own() {
-		h.hides, h.followed = at.First < at.Number, at.First
+		h.followed = at.First
 	}
 }
 
@@ -159,13 +157,13 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 			return nil, err
 		}
 		at := b.Checkpoint
-		if !h.begun {
-			h.begun, h.top = true, at.Number
+		if h.top < 0 {
+			h.top = at.Number
 		}
 		h.upTo = at.Number - 1
 		later := h.later
 		h.later = b
-		hidden := h.hides && at.Number >= h.followed && !at.Own()
+		hidden := at.Number >= h.followed && !at.Own()
 		h.pass(at)
 		h.rooted = h.rooted || (!hidden && at.followsRoot())
 		if hidden || (match != nil && !match(at)) {
