@@ -18,9 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/build"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -165,19 +163,6 @@ func TestAnItemGoesWhenItsTimeIsOver(t *testing.T) {
 	}
 	a.age(time.Minute)
 	a.wantLeft(t, "after a minute more", all, "always")
-}
-
-// TestANamespaceOfAnEarlierVersion checks that a namespace from a version that did not note
-// whether items may expire is removed with its items, too.
-func TestANamespaceOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	a := setUpAging(t)
-	a.lend(t, "old", 1)
-	marker := keys.StoreNamespace(a.deployment.Workspace, a.deployment.Deployment, []string{"old"})
-	check.Must(t, a.items.Transact(t.Context(), table.Update{Key: marker, Unset: []string{"fades"}}))
-	a.wantLeft(t, "at once", []string{"old"}, "old")
-	a.age(time.Minute)
-	a.wantLeft(t, "after a minute", []string{"old"})
 }
 
 // TestAnItemLivesOnWhenItIsRead checks that a read or a search restarts the time of an item,

@@ -54,8 +54,10 @@ func (o *operation) holds(r *http.Request) bool {
 		return WantsStream(r)
 	case holdsWait:
 		return r.URL.Query().Has("wait")
+	case holdsInTurn:
+		return false
 	}
-	return false // also for holdsInTurn
+	return false
 }
 
 // holding is Holding for an operation that holds its connection for some requests only.

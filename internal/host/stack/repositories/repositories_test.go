@@ -99,7 +99,7 @@ func TestTheGitHubAppIsReadWhenItIsNeeded(t *testing.T) {
 	}
 	app, err := json.Marshal(map[string]any{
 		"app_id": githubtest.AppID, "slug": githubtest.Slug, "client_id": githubtest.ClientID, "client_secret": githubtest.ClientSecret,
-		"private_key": string(githubtest.PrivateKey()),
+		"private_key": githubtest.PrivateKey(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -96,16 +95,24 @@ func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
 // getAll reads the items under keys, with consistent reads. Some of the keys may be equal.
 func (t *Table) getAll(ctx context.Context, keys []table.Key) (map[table.Key]stored, error) {
 	found := make(map[table.Key]stored, len(keys))
-	distinct := map[table.Key]bool{}
-	for _, key := range keys {
-		distinct[key] = true
-	}
-	for some := range slices.Chunk(slices.Collect(maps.Keys(distinct)), maxBatchGet) {
+	for some := range slices.Chunk(distinct(keys), maxBatchGet) {
 		if err := t.getSome(ctx, some, consistently, found); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+func distinct(keys []table.Key) []table.Key {
+	seen := make(map[table.Key]bool, len(keys))
+	var once []table.Key
+	for _, key := range keys {
+		if !seen[key] {
+			seen[key] = true
+			once = append(once, key)
+		}
+	}
+	return once
 }
 
 // The ways to read a batch: a consistent read sees each earlier write, and costs twice as much.
