@@ -76,15 +76,15 @@ func nearestOf(rows []row, query []float32, now time.Time, most int) (best []hit
 			continue
 		}
 		total++
-		one := hit{r.key, r.updated, unranked}
+		candidate := hit{r.key, r.updated, unranked}
 		if r.vectors != nil {
-			one.score = similarity(query, r.vectors)
+			candidate.score = similarity(query, r.vectors)
 		}
-		if len(best) == most && (most == 0 || compareHits(one, best[most-1]) >= 0) {
+		if len(best) == most && (most == 0 || compareHits(candidate, best[most-1]) >= 0) {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(best, one, compareHits)
-		best = slices.Insert(best[:min(len(best), most-1)], at, one)
+		at, _ := slices.BinarySearchFunc(best, candidate, compareHits)
+		best = slices.Insert(best[:min(len(best), most-1)], at, candidate)
 	}
 	return best, total
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
@@ -142,13 +143,13 @@ func (s server) SearchAssistants(ctx context.Context, request SearchAssistantsRe
 	if err != nil {
 		return nil, err
 	}
-	search.SortBy, search.Ascending = string(orElse(asked.SortBy, "")), isAscending(asked.SortOrder)
-	search.Limit, search.Offset = orElse(asked.Limit, 10), orElse(asked.Offset, 0)
+	search.SortBy, search.Ascending = string(optional.Or(asked.SortBy, "")), isAscending(asked.SortOrder)
+	search.Limit, search.Offset = optional.Or(asked.Limit, 10), optional.Or(asked.Offset, 0)
 	found, total, err := s.Assistants.Search(ctx, owner, search)
 	if err != nil {
 		return nil, err
 	}
-	return page[Assistant]{items: listed(found, showAssistant), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, nil
+	return page[Assistant]{items: web.ShowAll(found, showAssistant), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, nil
 }
 
 // CountAssistants counts the assistants that match.
@@ -178,9 +179,9 @@ func (s server) ListAssistantVersions(ctx context.Context, request ListAssistant
 		return nil, err
 	}
 	versions, err := s.Assistants.Versions(ctx, owner, found.Assistant, assistant.Search{
-		Metadata: filter, Limit: orElse(request.Body.Limit, 10), Offset: orElse(request.Body.Offset, 0),
+		Metadata: filter, Limit: optional.Or(request.Body.Limit, 10), Offset: optional.Or(request.Body.Offset, 0),
 	})
-	return ListAssistantVersions200JSONResponse(listed(versions, showAssistant)), err
+	return ListAssistantVersions200JSONResponse(web.ShowAll(versions, showAssistant)), err
 }
 
 // SetLatestAssistantVersion makes a version the version that runs use.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 )
 
 // CancelRun ends a run that has not ended.
@@ -36,7 +37,7 @@ func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (
 }
 
 func actionOf(asked *CancelAction) run.Action {
-	return run.Action(orElse(asked, CancelActionInterrupt))
+	return run.Action(optional.Or(asked, CancelActionInterrupt))
 }
 
 // CancelRuns ends the runs of a status, or some of a thread.

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
@@ -86,14 +87,14 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 	if err != nil {
 		return err
 	}
-	c.Schedule = orElse(p.Schedule, c.Schedule)
-	c.Timezone = orElse(p.Timezone, c.Timezone)
+	c.Schedule = optional.Or(p.Schedule, c.Schedule)
+	c.Timezone = optional.Or(p.Timezone, c.Timezone)
 	if len(p.EndTime) > 0 {
 		if c.End, err = endTime(p.EndTime, c.Timezone); err != nil {
 			return err
 		}
 	}
-	c.Enabled = orElse(p.Enabled, c.Enabled)
+	c.Enabled = optional.Or(p.Enabled, c.Enabled)
 	if p.OnRunCompleted != nil {
 		c.Keep = *p.OnRunCompleted == OnRunCompletedKeep
 	}
@@ -114,12 +115,12 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 			return err
 		}
 	}
-	request.Strategy = run.Strategy(orElse(p.MultitaskStrategy, MultitaskStrategy(request.Strategy)))
+	request.Strategy = run.Strategy(optional.Or(p.MultitaskStrategy, MultitaskStrategy(request.Strategy)))
 	if len(p.StreamMode) > 0 {
 		request.StreamModes = streamModes(p.StreamMode)
 	}
-	request.StreamSubgraphs = orElse(p.StreamSubgraphs, request.StreamSubgraphs)
-	request.Durability = string(orElse(p.Durability, Durability(request.Durability)))
+	request.StreamSubgraphs = optional.Or(p.StreamSubgraphs, request.StreamSubgraphs)
+	request.Durability = string(optional.Or(p.Durability, Durability(request.Durability)))
 	if optional.Text(p.Webhook) == "" {
 		return nil
 	}
@@ -169,11 +170,11 @@ func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	search.Enabled, search.SortBy, search.Ascending = asked.Enabled, string(orElse(asked.SortBy, "")), isAscending(asked.SortOrder)
-	search.Window = table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
+	search.Enabled, search.SortBy, search.Ascending = asked.Enabled, string(optional.Or(asked.SortBy, "")), isAscending(asked.SortOrder)
+	search.Window = table.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
 	d := served(ctx)
 	found, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
-	return page[Cron]{items: listed(found, showCron), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
+	return page[Cron]{items: web.ShowAll(found, showCron), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
 }
 
 // CountCrons counts the crons that match.

@@ -7,7 +7,9 @@ import (
 	"reflect"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -25,7 +27,7 @@ func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRe
 
 // FindThreadHistory lists a thread's states, newest first, with the filters of a body.
 func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error) {
-	asked := orElse(request.Body, ThreadHistoryFind{})
+	asked := optional.Or(request.Body, ThreadHistoryFind{})
 	found, err := s.history(ctx, request.ThreadID, asked, "body")
 	return shownStates{found, asked.Select}, err
 }
@@ -36,7 +38,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 	if err != nil {
 		return nil, err
 	}
-	limit := orElse(asked.Limit, 10)
+	limit := optional.Or(asked.Limit, 10)
 	if at.NS != "" {
 		return s.subgraphStates(ctx, ref, at, asked, limit, where)
 	}
@@ -60,7 +62,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 	if err != nil {
 		return nil, err
 	}
-	return listed(found, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), nil
+	return web.ShowAll(found, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), nil
 }
 
 // subgraphStates lists the states of a subgraph, newest first.
@@ -74,7 +76,7 @@ func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpoin
 		wanted.Match = func(c thread.Subgraph) bool { return matches(c.Metadata) }
 	}
 	found, err := s.subgraphHistory(ctx, ref, at, wanted)
-	return listed(found, func(c thread.Subgraph) ThreadState { return inside{ref.Thread, c.RootID, nil}.state(c) }), err
+	return web.ShowAll(found, func(c thread.Subgraph) ThreadState { return inside{ref.Thread, c.RootID, nil}.state(c) }), err
 }
 
 // beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself,

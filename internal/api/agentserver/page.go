@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/optional"
 )
 
 // page is an answer with one page of a list.
@@ -76,22 +77,6 @@ func (p page[T]) VisitSearchAssistantsResponse(w http.ResponseWriter) error { re
 func (p page[T]) VisitSearchCronsResponse(w http.ResponseWriter) error      { return p.write(w) }
 func (p page[T]) VisitSearchThreadsResponse(w http.ResponseWriter) error    { return p.write(w) }
 
-func orElse[T any](value *T, other T) T {
-	if value == nil {
-		return other
-	}
-	return *value
-}
-
-func isAscending(asked *SortOrder) bool { return orElse(asked, "") == SortOrderAsc }
-
-// listed returns what show makes of each element of a list.
-func listed[From, To any](list []From, show func(From) To) []To {
-	shown := make([]To, len(list))
-	for i, one := range list {
-		shown[i] = show(one)
-	}
-	return shown
-}
+func isAscending(asked *SortOrder) bool { return optional.Or(asked, "") == SortOrderAsc }
 
 func isID(s string) bool { return id.Valid(s) }

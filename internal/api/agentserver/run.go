@@ -88,15 +88,15 @@ func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRun
 // ListRuns lists a thread's runs, newest first.
 func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error) {
 	filter := run.Filter{
-		Status: run.Status(orElse(request.Params.Status, "")),
-		Window: table.Window{Limit: orElse(request.Params.Limit, 10), Offset: orElse(request.Params.Offset, 0)},
+		Status: run.Status(optional.Or(request.Params.Status, "")),
+		Window: table.Window{Limit: optional.Or(request.Params.Limit, 10), Offset: optional.Or(request.Params.Offset, 0)},
 	}
 	found, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
 	if err != nil {
 		return nil, err
 	}
-	selected := listed(request.Params.Select, func(field RunField) string { return string(field) })
-	return page[Run]{items: listed(found, showRun), selected: selected, offset: filter.Offset, more: more}, nil
+	selected := web.ShowAll(request.Params.Select, func(field RunField) string { return string(field) })
+	return page[Run]{items: web.ShowAll(found, showRun), selected: selected, offset: filter.Offset, more: more}, nil
 }
 
 // create checks a request to run and creates the run. also has the Notes of the request, and says
@@ -149,10 +149,10 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 		return run.Request{}, err
 	}
 	return run.Request{
-		AssistantID: named.Assistant, Graph: named.Graph, Strategy: run.Strategy(orElse(body.MultitaskStrategy, MultitaskStrategyEnqueue)), StreamModes: streamModes(body.StreamMode),
+		AssistantID: named.Assistant, Graph: named.Graph, Strategy: run.Strategy(optional.Or(body.MultitaskStrategy, MultitaskStrategyEnqueue)), StreamModes: streamModes(body.StreamMode),
 		Input: input, Command: command, Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
-		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
+		Fork: fork, Durability: string(optional.Or(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
 		StrictResume: isTrue(body.StrictResume),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
 	}, nil
@@ -217,7 +217,7 @@ func streamModes(asked web.OneOrMany[StreamMode]) []string {
 	if len(asked) == 0 {
 		return []string{string(StreamModeValues)}
 	}
-	return listed(asked, func(mode StreamMode) string { return string(mode) })
+	return web.ShowAll(asked, func(mode StreamMode) string { return string(mode) })
 }
 
 // showRun returns a run in the form that the interface has.

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/optional"
 )
 
 // CreateStatelessRun creates a run on a thread of its own and returns at once.
@@ -99,7 +100,7 @@ func (s server) createStateless(ctx context.Context, body *RunCreate, also run.R
 func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Request, error) {
 	request, err := s.request(ctx, body)
 	request.ID = id.New(clock.System().Add(request.After))
-	request.Temporary = orElse(body.OnCompletion, OnCompletionDelete) == OnCompletionDelete
+	request.Temporary = optional.Or(body.OnCompletion, OnCompletionDelete) == OnCompletionDelete
 	return request, err
 }
 
@@ -131,10 +132,10 @@ func (s server) createAlone(ctx context.Context, request run.Request, metadata j
 
 // cancels reports whether a client wants its run to end with the connection that waits for it.
 func cancels(body *RunCreate) bool {
-	return orElse(body.OnDisconnect, "") == OnDisconnectCancel
+	return optional.Or(body.OnDisconnect, "") == OnDisconnectCancel
 }
 
 // delay is how long a run waits before it may start.
 func delay(body *RunCreate) time.Duration {
-	return time.Duration(orElse(body.AfterSeconds, 0) * float64(time.Second)).Truncate(time.Microsecond)
+	return time.Duration(optional.Or(body.AfterSeconds, 0) * float64(time.Second)).Truncate(time.Microsecond)
 }

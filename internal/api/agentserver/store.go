@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
@@ -35,7 +36,7 @@ func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetI
 	for _, labels := range request.Params.Namespace {
 		namespace = append(namespace, strings.Split(labels, ".")...)
 	}
-	found, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, orElse(request.Params.RefreshTTL, refreshes(ctx)))
+	found, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, optional.Or(request.Params.RefreshTTL, refreshes(ctx)))
 	if fault.Is(err, fault.NotFound) {
 		return noItem{}, nil
 	}
@@ -86,8 +87,8 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	window := table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
-	wanted := store.Wanted{Below: asked.NamespacePrefix, Filter: filter, Window: window, Refresh: orElse(asked.RefreshTTL, refreshes(ctx))}
+	window := table.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
+	wanted := store.Wanted{Below: asked.NamespacePrefix, Filter: filter, Window: window, Refresh: optional.Or(asked.RefreshTTL, refreshes(ctx))}
 	if err := wanted.Check(); err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	shown := SearchItems200JSONResponse{Body: StoreItems{Items: listed(found, showItem)}}
+	shown := SearchItems200JSONResponse{Body: StoreItems{Items: web.ShowAll(found, showItem)}}
 	shown.Headers.XPaginationTotal = new(strconv.Itoa(total))
 	if next := window.Offset + len(found); next < total && len(found) > 0 {
 		shown.Headers.XPaginationNext = new(strconv.Itoa(next))
@@ -110,8 +111,8 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 func (s server) ListNamespaces(ctx context.Context, request ListNamespacesRequestObject) (ListNamespacesResponseObject, error) {
 	asked := request.Body
 	found, err := s.Store.Namespaces(ctx, storeOwner(ctx), store.Namespaces{
-		Prefix: asked.Prefix, Suffix: asked.Suffix, MaxDepth: orElse(asked.MaxDepth, 0),
-		Window: table.Window{Limit: orElse(asked.Limit, 100), Offset: orElse(asked.Offset, 0)},
+		Prefix: asked.Prefix, Suffix: asked.Suffix, MaxDepth: optional.Or(asked.MaxDepth, 0),
+		Window: table.Window{Limit: optional.Or(asked.Limit, 100), Offset: optional.Or(asked.Offset, 0)},
 	})
 	return ListNamespaces200JSONResponse{Namespaces: found}, err
 }

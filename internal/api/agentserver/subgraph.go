@@ -81,17 +81,17 @@ func inThread(metadata json.RawMessage, threadID string) json.RawMessage {
 func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {
 	shown := []ThreadTask{}
 	for _, task := range tasks {
-		one := ThreadTask{
+		entry := ThreadTask{
 			ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: interruptsOf(task.Interrupts), State: null, Result: present(task.Result), Path: present(task.Path),
 		}
 		place := subgraphOf(task, ns)
 		if task.Checkpoint != nil {
-			one.Checkpoint = i.checkpoint(place, task.Checkpoint.ID)
+			entry.Checkpoint = i.checkpoint(place, task.Checkpoint.ID)
 		}
 		if c, ok := i.below[place]; ok {
-			one.State = record.Encode(i.state(c))
+			entry.State = record.Encode(i.state(c))
 		}
-		shown = append(shown, one)
+		shown = append(shown, entry)
 	}
 	return shown
 }

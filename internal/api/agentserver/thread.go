@@ -27,7 +27,7 @@ func object(members map[string]any) json.RawMessage { return record.Encode(membe
 
 // CreateThread creates a thread.
 func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObject) (CreateThreadResponseObject, error) {
-	asked := orElse(request.Body, ThreadCreate{})
+	asked := optional.Or(request.Body, ThreadCreate{})
 	ref := threadRef(ctx, optional.Text(asked.ThreadID))
 	if len(asked.Supersteps) > 0 {
 		if _, err := s.graphOfThread(ctx, "", present(asked.Metadata)); err != nil {
@@ -258,7 +258,7 @@ func (s server) DeleteThread(ctx context.Context, request DeleteThreadRequestObj
 
 // PruneThreads deletes threads, or their history. Threads that do not exist are skipped.
 func (s server) PruneThreads(ctx context.Context, request PruneThreadsRequestObject) (PruneThreadsResponseObject, error) {
-	strategy := orElse(request.Body.Strategy, PruneStrategyDelete)
+	strategy := optional.Or(request.Body.Strategy, PruneStrategyDelete)
 	pruned, seen := 0, map[string]bool{}
 	for _, threadID := range request.Body.ThreadIds {
 		ref := threadRef(ctx, threadID)
@@ -305,7 +305,7 @@ func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
 	if err := json.Unmarshal(raw, &asked); err != nil {
 		return nil, err
 	}
-	ttl.Minutes, ttl.Strategy = asked.TTL, thread.Strategy(orElse(asked.Strategy, PruneStrategyDelete))
+	ttl.Minutes, ttl.Strategy = asked.TTL, thread.Strategy(optional.Or(asked.Strategy, PruneStrategyDelete))
 	return &ttl, nil
 }
 

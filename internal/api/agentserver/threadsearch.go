@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/base/optional"
 )
 
 const (
@@ -48,8 +49,8 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 			filter.IDs[i] = strings.ToLower(threadID)
 		}
 	}
-	search := thread.Search{Filter: filter, SortBy: thread.Sort(orElse(asked.SortBy, ThreadSortByCreatedAt)), Ascending: isAscending(asked.SortOrder)}
-	search.Limit, search.Offset = orElse(asked.Limit, 10), orElse(asked.Offset, 0)
+	search := thread.Search{Filter: filter, SortBy: thread.Sort(optional.Or(asked.SortBy, ThreadSortByCreatedAt)), Ascending: isAscending(asked.SortOrder)}
+	search.Limit, search.Offset = optional.Or(asked.Limit, 10), optional.Or(asked.Offset, 0)
 	d := served(ctx)
 	found, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, matches)
 	if err != nil {
@@ -77,7 +78,7 @@ func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thr
 		return filter, nil, err
 	}
 	filter.Metadata = filter.Metadata.And(permitOf(ctx).filter)
-	filter.Status = thread.Status(orElse(asked.Status, ""))
+	filter.Status = thread.Status(optional.Or(asked.Status, ""))
 	values, err := match.Parse(present(asked.Values))
 	if err != nil || values.Empty() {
 		return filter, nil, err

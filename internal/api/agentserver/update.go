@@ -174,16 +174,16 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 // graph that is made for each call is made for a change of the state in the same way as for
 // the run. Without such a run, the request is empty except for the thread's own metadata.
 func (s server) lastRun(ctx context.Context, t thread.Thread, graphID string) (run.Request, error) {
-	none := run.Request{Metadata: t.Metadata}
+	empty := run.Request{Metadata: t.Metadata}
 	if t.Lock.Run == "" {
-		return none, nil
+		return empty, nil
 	}
 	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Lock.Run})
 	switch {
 	case fault.Is(err, fault.NotFound), err == nil && last.Graph != graphID:
-		return none, nil
+		return empty, nil
 	case err != nil:
-		return none, err
+		return empty, err
 	}
 	return last.Request, nil
 }

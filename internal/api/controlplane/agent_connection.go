@@ -13,7 +13,7 @@ import (
 // ListAgentConnections lists the tokens that an agent may use besides its own tokens.
 func (s server) ListAgentConnections(ctx context.Context, request ListAgentConnectionsRequestObject) (ListAgentConnectionsResponseObject, error) {
 	found, err := s.AuthService.ListConnections(ctx, auth.Workspace(ctx), request.AgentID)
-	return ListAgentConnections200JSONResponse{Data: showAll(found, showConnection)}, err
+	return ListAgentConnections200JSONResponse{Data: web.ShowAll(found, showConnection)}, err
 }
 
 // CreateAgentConnection lets an agent use a token.

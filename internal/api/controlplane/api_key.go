@@ -21,7 +21,7 @@ func (s server) ListAPIKeys(ctx context.Context, _ ListAPIKeysRequestObject) (Li
 		return nil, err
 	}
 	found, err := stored.List(ctx, auth.Workspace(ctx))
-	return ListAPIKeys200JSONResponse{Resources: showAll(found, showAPIKey)}, err
+	return ListAPIKeys200JSONResponse{Resources: web.ShowAll(found, showAPIKey)}, err
 }
 
 // CreateAPIKey makes an API key, and shows it.
@@ -79,7 +79,7 @@ func (s server) ListAuditLog(ctx context.Context, request ListAuditLogRequestObj
 		return nil, err
 	}
 	found, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, audit.Page{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
-	return ListAuditLog200JSONResponse{Resources: showAll(found, showAuditEntry), Cursor: optional.Of(next)}, err
+	return ListAuditLog200JSONResponse{Resources: web.ShowAll(found, showAuditEntry), Cursor: optional.Of(next)}, err
 }
 
 func showAuditEntry(e audit.Entry) AuditEntry {

@@ -29,7 +29,7 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 	}
 	answer, err := s.AuthService.Authenticate(ctx, authservice.AuthRequest{
 		Workspace: of.Workspace, User: of.User, Agent: value(body.AgentID), ProviderID: body.Provider, Scopes: body.Scopes,
-		ForceNew: value(body.ForceNew), TokenID: value(body.TokenID), Default: orElse(body.IsDefault, true),
+		ForceNew: value(body.ForceNew), TokenID: value(body.TokenID), Default: optional.Or(body.IsDefault, true),
 		RedirectURI: s.callbackURL(ctx, body.Provider),
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ const defaultAuthWait = 30
 
 // WaitForAuth waits for a user's consent.
 func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObject) (WaitForAuthResponseObject, error) {
-	asked := seconds(orElse(request.Params.Timeout, defaultAuthWait))
+	asked := seconds(optional.Or(request.Params.Timeout, defaultAuthWait))
 	wait := asked
 	if s.WaitLimit > 0 {
 		wait = min(asked, s.WaitLimit)

@@ -14,7 +14,7 @@ import (
 // ListAuthProviders lists the workspace's OAuth providers.
 func (s server) ListAuthProviders(ctx context.Context, _ ListAuthProvidersRequestObject) (ListAuthProvidersResponseObject, error) {
 	found, err := s.AuthService.ListProviders(ctx, auth.Workspace(ctx))
-	return ListAuthProviders200JSONResponse(showAll(found, showProvider)), err
+	return ListAuthProviders200JSONResponse(web.ShowAll(found, showProvider)), err
 }
 
 // CreateAuthProvider creates an OAuth provider.

@@ -22,7 +22,7 @@ func (s server) ListAuthTokens(ctx context.Context, request ListAuthTokensReques
 	found, err := s.AuthService.ListTokens(ctx, of, authservice.TokenFilter{
 		ProviderID: value(request.Params.ProviderID), Agent: value(request.Params.AgentID),
 	})
-	return ListAuthTokens200JSONResponse(showAll(found, showToken)), err
+	return ListAuthTokens200JSONResponse(web.ShowAll(found, showToken)), err
 }
 
 // CheckAuthToken reports whether a user has a token of a provider.
@@ -46,7 +46,7 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	}
 	imported := authservice.ImportedToken{
 		Owner: of, ProviderID: body.ProviderID, Agent: value(body.AgentID), AccessToken: body.AccessToken, RefreshToken: value(body.RefreshToken),
-		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: given(body.Metadata), Default: orElse(body.IsDefault, true),
+		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: given(body.Metadata), Default: optional.Or(body.IsDefault, true),
 	}
 	if body.ExpiresInSeconds != nil {
 		imported.Expires = clock.System().Add(seconds(*body.ExpiresInSeconds))
@@ -111,9 +111,9 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 	if err != nil {
 		return nil, err
 	}
-	window := table.Window{Limit: orElse(request.Params.Limit, defaultEvents)}
+	window := table.Window{Limit: optional.Or(request.Params.Limit, defaultEvents)}
 	found, err := s.AuthService.ListEvents(ctx, of, value(request.Params.ProviderID), window)
-	return ListTokenEvents200JSONResponse(showAll(found, showTokenEvent)), err
+	return ListTokenEvents200JSONResponse(web.ShowAll(found, showTokenEvent)), err
 }
 
 func showTokenEvent(e authservice.Event) TokenEvent {

@@ -270,15 +270,15 @@ func revisionConfig(c *SourceRevisionConfigRequest) revision.Config {
 }
 
 func secrets(sent []Secret) []deployment.Secret {
-	return showAll(sent, func(s Secret) deployment.Secret { return deployment.Secret(s) })
+	return web.ShowAll(sent, func(s Secret) deployment.Secret { return deployment.Secret(s) })
 }
 
 func secretReferences(sent []SecretReference) []compute.SecretReference {
-	return showAll(sent, func(r SecretReference) compute.SecretReference { return compute.SecretReference(r) })
+	return web.ShowAll(sent, func(r SecretReference) compute.SecretReference { return compute.SecretReference(r) })
 }
 
 func showSecretReferences(references []compute.SecretReference) []SecretReference {
-	return showAll(references, func(r compute.SecretReference) SecretReference { return SecretReference(r) })
+	return web.ShowAll(references, func(r compute.SecretReference) SecretReference { return SecretReference(r) })
 }
 
 func ref(ctx context.Context, deploymentID string) deployment.Ref {

@@ -65,7 +65,7 @@ func (s server) events(ctx context.Context, path string, log event.Reader, asked
 		limit = 1 // an error in the position becomes visible before the answer begins
 	}
 	found, err := log.Read(ctx, answer.after, limit)
-	answer.page = EventsList{Resources: showAll(found, showEvent), Cursor: optional.Of(answer.after)}
+	answer.page = EventsList{Resources: web.ShowAll(found, showEvent), Cursor: optional.Of(answer.after)}
 	if len(found) > 0 {
 		answer.page.Cursor = &found[len(found)-1].Position
 	}

@@ -14,27 +14,27 @@ import (
 // ListGithubIntegrations lists the workspace's installations of the GitHub App.
 func (s server) ListGithubIntegrations(ctx context.Context, _ ListGithubIntegrationsRequestObject) (ListGithubIntegrationsResponseObject, error) {
 	found, err := s.Integrations.Installations(ctx, auth.Workspace(ctx))
-	return ListGithubIntegrations200JSONResponse(showAll(found, showInstallation)), err
+	return ListGithubIntegrations200JSONResponse(web.ShowAll(found, showInstallation)), err
 }
 
 // ListGithubRepositories lists the repositories that an installation may reach.
 func (s server) ListGithubRepositories(ctx context.Context, request ListGithubRepositoriesRequestObject) (ListGithubRepositoriesResponseObject, error) {
 	found, err := s.Integrations.Repositories(ctx, integrationRef(ctx, request.IntegrationID))
-	return ListGithubRepositories200JSONResponse(showAll(found, showRepository)), err
+	return ListGithubRepositories200JSONResponse(web.ShowAll(found, showRepository)), err
 }
 
 // ListInstallations lists the workspace's installations of the GitHub App, by pages.
 func (s server) ListInstallations(ctx context.Context, request ListInstallationsRequestObject) (ListInstallationsResponseObject, error) {
 	p := request.Params
 	page, err := s.Integrations.InstallationPage(ctx, auth.Workspace(ctx), record.Window{Limit: pageSize(p.PageSize), Cursor: value(p.Cursor)})
-	return ListInstallations200JSONResponse{Items: showAll(page.Items, showInstallation), NextCursor: optional.Of(page.Cursor)}, err
+	return ListInstallations200JSONResponse{Items: web.ShowAll(page.Items, showInstallation), NextCursor: optional.Of(page.Cursor)}, err
 }
 
 // ListInstallationRepositories lists the repositories that an installation may reach, by pages.
 func (s server) ListInstallationRepositories(ctx context.Context, request ListInstallationRepositoriesRequestObject) (ListInstallationRepositoriesResponseObject, error) {
 	p := request.Params
 	found, next, err := s.Integrations.RepositoryPage(ctx, integrationRef(ctx, request.IntegrationID), pageSize(p.PageSize), value(p.Cursor))
-	return ListInstallationRepositories200JSONResponse{Items: showAll(found, showRepository), NextCursor: optional.Of(next)}, err
+	return ListInstallationRepositories200JSONResponse{Items: web.ShowAll(found, showRepository), NextCursor: optional.Of(next)}, err
 }
 
 // GetInstallation reads an installation.
@@ -53,7 +53,7 @@ func (s server) DeleteInstallation(ctx context.Context, request DeleteInstallati
 func (s server) ListGitCredentials(ctx context.Context, request ListGitCredentialsRequestObject) (ListGitCredentialsResponseObject, error) {
 	p := request.Params
 	page, err := s.Integrations.CredentialPage(ctx, auth.Workspace(ctx), record.Window{Limit: pageSize(p.PageSize), Cursor: value(p.Cursor)})
-	return ListGitCredentials200JSONResponse{Items: showAll(page.Items, showCredential), NextCursor: optional.Of(page.Cursor)}, err
+	return ListGitCredentials200JSONResponse{Items: web.ShowAll(page.Items, showCredential), NextCursor: optional.Of(page.Cursor)}, err
 }
 
 // CreateGitCredential creates credentials for a git host.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -63,7 +64,7 @@ func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestO
 		return nil, err
 	}
 	return ListRevisions200JSONResponse{
-		Resources: showAll(found.Items, showRevision), Offset: window.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
+		Resources: web.ShowAll(found.Items, showRevision), Offset: window.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
 	}, nil
 }
 
@@ -93,30 +94,12 @@ func window(limit, offset *int, cursor *string) deployment.Window {
 	return deployment.Window{Limit: pageSize(limit), Offset: value(offset), Cursor: value(cursor)}
 }
 
-func pageSize(sent *int) int { return orElse(sent, defaultLimit) }
-
-// showAll converts values of the domain to the shape of the interface. No values become an
-// empty list.
-func showAll[D, S any](values []D, show func(D) S) []S {
-	shown := make([]S, len(values))
-	for i, v := range values {
-		shown[i] = show(v)
-	}
-	return shown
-}
+func pageSize(sent *int) int { return optional.Or(sent, defaultLimit) }
 
 // value returns the zero value if the field was not sent.
 func value[T any](sent *T) T {
 	var zero T
-	return orElse(sent, zero)
-}
-
-// orElse returns the other value if the field was not sent.
-func orElse[T any](sent *T, other T) T {
-	if sent == nil {
-		return other
-	}
-	return *sent
+	return optional.Or(sent, zero)
 }
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

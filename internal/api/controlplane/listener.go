@@ -18,7 +18,7 @@ func (s server) ListListeners(ctx context.Context, request ListListenersRequestO
 		return nil, err
 	}
 	return ListListeners200JSONResponse{
-		Resources: showAll(found.Items, showListener), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
+		Resources: web.ShowAll(found.Items, showListener), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
 	}, nil
 }
 

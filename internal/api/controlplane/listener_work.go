@@ -5,7 +5,9 @@ import (
 	"maps"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
@@ -15,9 +17,9 @@ func (s server) ClaimListenerWork(ctx context.Context, request ClaimListenerWork
 	body := request.Body
 	claim, err := s.Listeners.Claim(ctx, listener.ClaimRequest{
 		Ref: listenerRef(ctx, request.ListenerID), Holder: body.Holder, Version: value(body.Version),
-		Wait: seconds(orElse(body.Wait, int(listener.MaxWait/time.Second))),
+		Wait: seconds(optional.Or(body.Wait, int(listener.MaxWait/time.Second))),
 	})
-	return ClaimListenerWork200JSONResponse{Session: showSession(claim.Session, claim.Until), Work: showAll(claim.Work, showWork)}, err
+	return ClaimListenerWork200JSONResponse{Session: showSession(claim.Session, claim.Until), Work: web.ShowAll(claim.Work, showWork)}, err
 }
 
 // RenewListenerSession renews the session while its process does other work than claiming.
@@ -49,7 +51,7 @@ func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLo
 // ListListenerReleases lists the releases that a listener must run.
 func (s server) ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error) {
 	found, err := s.Listeners.Releases(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session), value(request.Body.After))
-	return ListListenerReleases200JSONResponse{Resources: showAll(found, showWork)}, err
+	return ListListenerReleases200JSONResponse{Resources: web.ShowAll(found, showWork)}, err
 }
 
 // EndListenerSession ends the session.

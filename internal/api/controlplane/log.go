@@ -32,7 +32,7 @@ const (
 func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error) {
 	p := request.Params
 	filter := logFilter(p.Query, p.Level, p.RunID)
-	query := revisionlog.Query{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: orElse(p.Limit, defaultLogLimit)}
+	query := revisionlog.Query{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: optional.Or(p.Limit, defaultLogLimit)}
 	if err := logTimes(&query, "query", p.StartTime, p.EndTime); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ var logKinds = map[LogType]revisionlog.Kind{BUILD: revisionlog.Build, DEPLOY: re
 // other names.
 func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLogsRequestObject) (ListDeploymentLogsResponseObject, error) {
 	p := request.Params
-	kind := logKinds[orElse(p.LogType, DEPLOY)]
+	kind := logKinds[optional.Or(p.LogType, DEPLOY)]
 	at := ref(ctx, p.DeploymentID).Revision(value(p.RevisionID))
 	if at.Revision == "" {
 		var err error
@@ -64,9 +64,9 @@ func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLo
 			return nil, err
 		}
 	}
-	query := revisionlog.Query{Backward: value(p.SortOrder) != Asc, After: value(p.Cursor), Limit: orElse(p.PageSize, defaultLogPage)}
+	query := revisionlog.Query{Backward: value(p.SortOrder) != Asc, After: value(p.Cursor), Limit: optional.Or(p.PageSize, defaultLogPage)}
 	page, err := s.Logs.Read(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), query)
-	return ListDeploymentLogs200JSONResponse{Items: showAll(page.Items, showLine), NextCursor: optional.Of(page.Cursor)}, err
+	return ListDeploymentLogs200JSONResponse{Items: web.ShowAll(page.Items, showLine), NextCursor: optional.Of(page.Cursor)}, err
 }
 
 func logFilter(query *string, level *LogLevel, run *string) deployment.LogFilter {
@@ -114,14 +114,14 @@ func (l logAnswer) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
 		return web.NewStream(w).Follow(l.ctx, web.HeartbeatInterval, l.follow)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(LogPage{Logs: showAll(l.page.Items, showLine), NextOffset: optional.Of(l.page.Cursor)})
+	return json.NewEncoder(w).Encode(LogPage{Logs: web.ShowAll(l.page.Items, showLine), NextOffset: optional.Of(l.page.Cursor)})
 }
 
 // follow sends the lines, and after the last line the status of the revision.
 func (l logAnswer) follow(ctx context.Context, send func(...web.Event) error) error {
 	ended, err := l.Logs.Follow(ctx, l.at, l.kind, l.filter, l.after, func(lines []revisionlog.Line) error {
 		events := make([]web.Event, len(lines))
-		for i, entry := range showAll(lines, showLine) {
+		for i, entry := range web.ShowAll(lines, showLine) {
 			data, err := json.Marshal(entry)
 			if err != nil {
 				return fmt.Errorf("encode log line: %w", err)

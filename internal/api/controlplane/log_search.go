@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
@@ -32,7 +33,7 @@ func (s server) FindDeploymentLogs(ctx context.Context, request FindDeploymentLo
 }
 
 func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.Kind, wanted LogRequest) (LogPage, error) {
-	query := revisionlog.Query{Backward: value(wanted.Order) == Desc, After: value(wanted.Offset), Limit: orElse(wanted.Limit, defaultLogLimit)}
+	query := revisionlog.Query{Backward: value(wanted.Order) == Desc, After: value(wanted.Offset), Limit: optional.Or(wanted.Limit, defaultLogLimit)}
 	if err := logTimes(&query, "body", wanted.StartTime, wanted.EndTime); err != nil {
 		return LogPage{}, err
 	}
@@ -42,5 +43,5 @@ func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.
 	if page.Cursor == "" && len(page.Items) > 0 {
 		page.Cursor = page.Items[len(page.Items)-1].ID
 	}
-	return LogPage{Logs: showAll(page.Items, showLine), NextOffset: optional.Of(page.Cursor)}, err
+	return LogPage{Logs: web.ShowAll(page.Items, showLine), NextOffset: optional.Of(page.Cursor)}, err
 }

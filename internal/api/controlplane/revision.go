@@ -79,10 +79,10 @@ func (s server) CompareRevisions(ctx context.Context, request CompareRevisionsRe
 	difference, err := s.Deployments.Compare(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), request.Params.From)
 	return CompareRevisions200JSONResponse{
 		From: request.Params.From, To: request.RevisionID,
-		Settings: showAll(difference.Settings, func(d deployment.ChangedSetting) SettingDifference {
+		Settings: web.ShowAll(difference.Settings, func(d deployment.ChangedSetting) SettingDifference {
 			return SettingDifference{Name: d.Name, From: d.From, To: d.To}
 		}),
-		Secrets: showAll(difference.Secrets, func(d deployment.ChangedSecret) SecretDifference {
+		Secrets: web.ShowAll(difference.Secrets, func(d deployment.ChangedSecret) SecretDifference {
 			return SecretDifference{Name: d.Name, Change: SecretDifferenceChange(d.Change)}
 		}),
 	}, err

@@ -22,7 +22,7 @@ func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObjec
 		return nil, err
 	}
 	return ListSecrets200JSONResponse{
-		Resources: showAll(found.Items, showSecret), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
+		Resources: web.ShowAll(found.Items, showSecret), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
 	}, nil
 }
 
@@ -43,7 +43,7 @@ func (s server) GetSecret(ctx context.Context, request GetSecretRequestObject) (
 	}
 	users, err := s.Deployments.WorkspaceSecrets().Users(ctx, found.Ref)
 	shown := showSecret(found)
-	shown.DeploymentIds = new(showAll(users, func(user workspacesecret.User) string { return user.Deployment }))
+	shown.DeploymentIds = new(web.ShowAll(users, func(user workspacesecret.User) string { return user.Deployment }))
 	web.ShowVersion(ctx, found.Identity(), found.Version())
 	return GetSecret200JSONResponse(shown), err
 }

@@ -15,7 +15,7 @@ import (
 // ListWebhooks lists the workspace's webhooks.
 func (s server) ListWebhooks(ctx context.Context, _ ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {
 	found, err := s.Webhooks.List(ctx, auth.Workspace(ctx))
-	return ListWebhooks200JSONResponse{Resources: showAll(found, func(w webhook.Webhook) Webhook { return showWebhook(w, "") })}, err
+	return ListWebhooks200JSONResponse{Resources: web.ShowAll(found, func(w webhook.Webhook) Webhook { return showWebhook(w, "") })}, err
 }
 
 // CreateWebhook creates a webhook and shows its secret.
@@ -23,7 +23,7 @@ func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestO
 	body := request.Body
 	made, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
 		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
-		Disabled: !orElse(body.Enabled, true),
+		Disabled: !optional.Or(body.Enabled, true),
 	}, web.Settled(ctx, func(made webhook.Created) (web.Send, string, int64, error) {
 		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Webhook, made.Webhook.Version(), nil
 	})...)
@@ -73,7 +73,7 @@ func (s server) TestWebhook(ctx context.Context, request TestWebhookRequestObjec
 func (s server) ListWebhookDeliveries(ctx context.Context, request ListWebhookDeliveriesRequestObject) (ListWebhookDeliveriesResponseObject, error) {
 	p := request.Params
 	page, err := s.Webhooks.Deliveries(ctx, webhookRef(ctx, request.WebhookID), record.Window{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
-	return ListWebhookDeliveries200JSONResponse{Resources: showAll(page.Items, showWebhookDelivery), Cursor: optional.Of(page.Cursor)}, err
+	return ListWebhookDeliveries200JSONResponse{Resources: web.ShowAll(page.Items, showWebhookDelivery), Cursor: optional.Of(page.Cursor)}, err
 }
 
 // ReplayWebhookDelivery sends a message once more.
@@ -87,7 +87,7 @@ func (s server) ReplayWebhookDelivery(ctx context.Context, request ReplayWebhook
 func showWebhook(w webhook.Webhook, secret string) Webhook {
 	return Webhook{
 		ID: w.Webhook, URL: w.URL, Description: w.Description, Enabled: w.Enabled, Secret: optional.Of(secret),
-		EventTypes:     showAll(w.Types, func(t event.Type) EventType { return EventType(t) }),
+		EventTypes:     web.ShowAll(w.Types, func(t event.Type) EventType { return EventType(t) }),
 		DisabledReason: optional.Of(w.Reason), FailingSince: clock.Nullable(w.Failing), CreatedAt: clock.Format(w.Created), UpdatedAt: clock.Format(w.Updated),
 	}
 }
@@ -104,7 +104,7 @@ func showWebhookDelivery(d webhook.Delivery) WebhookDelivery {
 }
 
 func eventTypes(sent []EventType) []event.Type {
-	return showAll(sent, func(t EventType) event.Type { return event.Type(t) })
+	return web.ShowAll(sent, func(t EventType) event.Type { return event.Type(t) })
 }
 
 func webhookRef(ctx context.Context, id string) webhook.Ref {

@@ -49,14 +49,14 @@ func (s server) PatchWorkspace(ctx context.Context, request PatchWorkspaceReques
 
 func (s server) showWorkspace(ctx context.Context, w workspace.Workspace) (Workspace, error) {
 	uses, err := s.Quotas.Of(ctx, w.ID)
-	quotas := showAll(uses, func(use quota.Use) Quota { return Quota{Name: string(use.Name), Limit: use.Limit, Used: use.Used} })
+	quotas := web.ShowAll(uses, func(use quota.Use) Quota { return Quota{Name: string(use.Name), Limit: use.Limit, Used: use.Used} })
 	return Workspace{ID: w.ID, Name: w.Name, Role: Role(auth.Of(ctx).Role), CreatedAt: clock.Format(w.Created), Quotas: quotas}, err
 }
 
 // ListMembers lists the workspace's members.
 func (s server) ListMembers(ctx context.Context, _ ListMembersRequestObject) (ListMembersResponseObject, error) {
 	found, err := s.Workspaces.Members(ctx, auth.Workspace(ctx))
-	return ListMembers200JSONResponse{Resources: showAll(found, showMember)}, err
+	return ListMembers200JSONResponse{Resources: web.ShowAll(found, showMember)}, err
 }
 
 // AddMember makes a person a member.
@@ -97,7 +97,7 @@ func showMember(m workspace.Member) Member {
 // ListTrustRules lists the workspace's trust rules.
 func (s server) ListTrustRules(ctx context.Context, _ ListTrustRulesRequestObject) (ListTrustRulesResponseObject, error) {
 	found, err := s.Rules.List(ctx, auth.Workspace(ctx))
-	return ListTrustRules200JSONResponse{Resources: showAll(found, showTrustRule)}, err
+	return ListTrustRules200JSONResponse{Resources: web.ShowAll(found, showTrustRule)}, err
 }
 
 // CreateTrustRule admits jobs of a CI service.

@@ -1,4 +1,4 @@
-// Package optional turns texts that may be missing into pointers, as the interfaces have them, and
+// Package optional turns values that may be missing into pointers, as the interfaces have them, and
 // back.
 package optional
 
@@ -11,9 +11,12 @@ func Of(text string) *string {
 }
 
 // Text returns "" for nil.
-func Text(text *string) string {
-	if text == nil {
-		return ""
+func Text(text *string) string { return Or(text, "") }
+
+// Or returns the value, or the other value if there is no value.
+func Or[T any](value *T, other T) T {
+	if value == nil {
+		return other
 	}
-	return *text
+	return *value
 }

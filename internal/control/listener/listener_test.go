@@ -61,10 +61,10 @@ func TestAListenerBelongsToItsWorkspace(t *testing.T) {
 	wantFault(t, err, fault.NotFound)
 	_, err = f.Heartbeat(t.Context(), listener.Session{Ref: foreign, Holder: "a", Epoch: 1}, "")
 	wantFault(t, err, fault.NotFound)
-	none := listener.Ref{Workspace: workspace, Listener: unknown}
-	_, err = f.Get(t.Context(), none)
+	absent := listener.Ref{Workspace: workspace, Listener: unknown}
+	_, err = f.Get(t.Context(), absent)
 	wantFault(t, err, fault.NotFound)
-	_, err = f.Claim(t.Context(), listener.ClaimRequest{Ref: none, Holder: "a"})
+	_, err = f.Claim(t.Context(), listener.ClaimRequest{Ref: absent, Holder: "a"})
 	wantFault(t, err, fault.NotFound)
 }
 

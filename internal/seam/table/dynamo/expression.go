@@ -181,8 +181,8 @@ func (e *expression) sums(u table.Update) []string {
 // is holds when an attribute of the stored item has the text or number. The zero value means that
 // the attribute is absent.
 func is[T comparable](e *expression, name string, value T, encode func(T) types.AttributeValue) string {
-	var none T
-	if value == none {
+	var zero T
+	if value == zero {
 		return "attribute_not_exists(" + e.name(name) + ")"
 	}
 	return e.name(name) + " = " + e.value(encode(value))

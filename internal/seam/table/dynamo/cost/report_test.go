@@ -230,8 +230,8 @@ func runReport(b *strings.Builder, m measured) {
 	fmt.Fprintf(b, "| together | about %d | about %.0f | about %.0f | about %.0f | about %d | about %.0f | about %.0f |\n", len(m.run), u.read, u.write, u.index,
 		max(0, len(m.stream)-len(m.run)), reader.read, reader.write)
 	w := m.large.units()
-	fmt.Fprintf(b, "\nWith an input of 6 KB it is about %.0f reads, about %.0f writes, about %.0f index writes, or about $%.2f for 1,000 runs instead of about $%.2f: "+
-		"the input has an item of its own,\nwhich batches of events do not change.\n", w.read, w.write, w.index, w.dollars()*thousand, u.dollars()*thousand)
+	fmt.Fprintf(b, "\nWith an input of 6 KB it is about %.0f reads, about %.0f writes, about %.0f index writes, or about\n$%.2f for 1,000 runs instead of about $%.2f: "+
+		"the input has an item of its own, which batches of\nevents do not change.\n", w.read, w.write, w.index, w.dollars()*thousand, u.dollars()*thousand)
 
 	b.WriteString("\n## Cost of 1,000 such runs\n\n| | Quantity of one run | $ per 1,000 runs |\n|---|---|---|\n")
 	sum := 0.0
