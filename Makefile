@@ -81,9 +81,11 @@ test: ## vet and test everything, with the end-to-end stories that show the prod
 
 # The race detector needs a C compiler: CGO_ENABLED is 1 where Go has found one. It watches what is
 # written in Go; SQLite, which is translated from C, would take two fifths of the time to be watched.
-# On a developer's machine without a C compiler the tests run without it, in CI they fail.
 RACE := -race '-gcflags=modernc.org/...=-race=false -d=checkptr=0'
-IF_RACE = race=($(RACE)); unset CGO_ENABLED; \
+# On a developer's machine without a C compiler the tests run without it, in CI they fail.
+# A program with the race detector sleeps for a second before it exits unless GORACE says otherwise,
+# and the tests run many commands.
+IF_RACE = race=($(RACE)); unset CGO_ENABLED; export GORACE=atexit_sleep_ms=10; \
 	if [ "$$(go env CGO_ENABLED)" != 1 ]; then \
 		if [ "$${CI:-}" = true ]; then echo 'make $@: the race detector needs a C compiler, and there is none' >&2; exit 1; fi; \
 		echo 'make $@: there is no C compiler, so this goes without the race detector'; race=(); \
