@@ -2,28 +2,19 @@ package e2e_test
 
 import (
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// TestClientFlow follows the client flow that the interface recommends, with the example in
-// the form of its developer: it is built from source.
+// TestClientFlow follows the client flow that the interface recommends. The commands of the README
+// and the demo, which CI runs too, do the same with an agent that is built from its source.
 func TestClientFlow(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	repo := newRepository(t)
-	if err := os.CopyFS(repo.dir, os.DirFS(built.weather)); err != nil {
-		t.Fatal(err)
-	}
-	first := repo.commit(t)
-	if err := secondVersion(repo.dir); err != nil {
-		t.Fatal(err)
-	}
-	second := repo.commit(t)
-	repo.git(t, "tag", "--annotate", "v2", "--message", "The second version")
-	repo.git(t, "reset", "--quiet", "--hard", first)
+	repo := agentRepository(t)
+	first, second := repo.git(t, "rev-parse", "v1"), repo.git(t, "rev-parse", "v2")
+	repo.git(t, "tag", "--annotate", "--force", "v2", "v2", "--message", "The second version")
 
 	for _, where := range []struct{ name, prefix string }{
 		{"on the host of the control plane", ""}, {"under the prefix of a self-hosted installation", "/api-host"},
