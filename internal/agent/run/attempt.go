@@ -17,11 +17,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// MaxAttempts is how many attempts at a run may fail before the run ends as Error. An attempt
-// fails when its worker dies or when its agent fails. Slices do not count.
+// MaxAttempts is how many attempts at a run may fail before the run ends as Error. An attempt fails
+// if it ends without a handover: its worker died, or the agent was lost. An error that the agent
+// reports ends the run at once.
 const MaxAttempts = 3
 
-// MaxIdleSlices is how many slices in a row may pass without a step of the run before the run
+// MaxIdleSlices is how many slices in a row may pass without a checkpoint of a step before the run
 // ends as Timeout: the next slice would do the same again.
 const MaxIdleSlices = 3
 
@@ -36,7 +37,8 @@ var ErrNothingToDo = errors.New("the run needs no worker")
 // ErrAttemptsExhausted is returned by Claim for a run with MaxAttempts failed attempts.
 var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 
-// ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
+// ErrNoProgress is returned by Claim for a run without a checkpoint of a step in MaxIdleSlices
+// slices.
 var ErrNoProgress = errors.New("the run makes no progress")
 
 // ErrCheckpointGone is returned by Claim for a run that forks from a checkpoint that was removed
@@ -48,9 +50,10 @@ type NotDueError struct{ Due time.Time }
 
 func (e *NotDueError) Error() string { return "the run is not due before " + clock.Format(e.Due) }
 
-// Attempt is a worker's claim on a run. It belongs to one goroutine. It works in a loop: the
-// agent's events change the draft (Update, Values, Show, Checkpoint, ...), and Flush commits the
-// events and writes of the draft. Finish or HandOver makes the last commit.
+// Attempt is the right to write a run under a fence. Claim takes the next attempt number; Fail and
+// TimeOut end the run as its present attempt. An Attempt belongs to one goroutine. It works in a
+// loop: the agent's events change the draft (Update, Values, Show, Checkpoint, ...), and Flush
+// commits the events and writes of the draft. Finish or HandOver makes the last commit.
 type Attempt struct {
 	draft
 
@@ -68,8 +71,8 @@ type Attempt struct {
 
 // Claim makes the caller the owner of the run's next attempt and fences off the previous attempt.
 // If the lock says Unsealed, Claim first seals the thread. The first attempt also adds the run's
-// input to the state and takes one of the deployment's permits; permits is 0 if there is no limit.
-// Claim returns ErrWaitsForPermit if no permit is free.
+// input to the state and takes one of the deployment's permits in the same transaction; permits is
+// 0 if there is no limit. Claim returns ErrWaitsForPermit if no permit is free.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
@@ -170,8 +173,8 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 	if a.claim = a.Run.Position + 1; run.Attempt > run.Handed {
 		a.Run.Takeovers = append(slices.Clip(a.Run.Takeovers), a.claim)
 	}
-	// If earlier attempts emitted only their start event, readers have not seen the run's input
-	// yet.
+	// If each earlier attempt wrote one event only ("metadata"), readers have not seen the run's
+	// input yet.
 	a.unshown = run.Attempt > 0 && run.Position-run.Start == run.Attempt && a.Log.At.Number >= 0
 	a.Run.Checkpoint = a.Log.At.Number
 	return a
@@ -247,9 +250,9 @@ func fence(run Run) table.Cond {
 	)
 }
 
-// begin writes the claim. A delayed run can lose the lock to another run, and get it back after
+// begin writes the claim. A run that is not delayed loses the lock only by a write to its own item,
+// which the fence detects. A delayed run can lose the lock to another run and get it back after
 // that run wrote to the thread, so its first claim also requires the lock's epoch that was read.
-// Any other run cannot lose the lock without a write to its own item, which the fence detects.
 func (a *Attempt) begin(ctx context.Context) error {
 	now, next := a.store.now(), a.draft
 	next.Run.Attempt++

@@ -145,10 +145,11 @@ func decideOn[T any](
 	})
 }
 
-// mustSealFirst reports whether the thread must be sealed before the new run is planned. A rollback
-// and a fork complete an earlier rollback first. An interrupt first seals the queued runs that an
-// earlier interrupt or cancel superseded, because it replaces their reason, which also says whether
-// they leave their input. A run that goes before a delayed run must not go before superseded runs.
+// mustSealFirst reports whether the thread must be sealed before the new run is planned: an earlier
+// rollback is not complete, and the run is a fork or rolls back; or superseded runs take their
+// reason from the lock, this interrupt would replace it, and the reason also says whether they
+// leave their input; or the run may go before a delayed run, and must not go before superseded
+// runs.
 func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	if t.Lock.Cut != "" && (request.Strategy == Rollback || request.Fork != nil) {
 		return true
@@ -267,8 +268,8 @@ func (s *Store) planWrites(
 	return o, err
 }
 
-// takeOver returns the write that ends the thread's active run for a new run. It adds to the
-// change of the lock how the active run and the queued runs end.
+// takeOver returns the write that ends the thread's active run for a new run. It adds to the change
+// of the lock how the active run and the queued runs end, and that the thread is to be sealed.
 func (s *Store) takeOver(t thread.Thread, change *table.Update, by Run, now time.Time) (table.Write, error) {
 	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
 	if by.Strategy != Rollback {
@@ -397,8 +398,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// end is the write that stops a run. From then on the run's worker is fenced off. The run
-// keeps its lease until its leftovers are cleared up, so that they are cleared up in any case.
+// end is the write that stops a run. From then on the run's worker is fenced off. The run gets a
+// lease until it is sealed, so that Rescue seals it if no other process does.
 func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, table.Attrs{attrStatus: string(status)}, table.In(attrStatus, status.sources()...))
 	if why != "" {

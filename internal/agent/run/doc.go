@@ -1,10 +1,12 @@
 // Package run is the run protocol: how a run is created on a thread, worked on, interrupted, ended
 // and read.
 //
-// Read these files in this order: create.go (how a new run changes the active run), attempt.go,
-// draft.go, flush.go and void.go (a worker's events, changes and commits, and the fence), seal.go
-// (the leftovers of an interrupted run in the thread). Package thread has the lock and the log of
-// checkpoints.
+// Read these files in this order: type Lock in thread.go of package thread; create.go (how a new
+// run changes the active run); attempt.go, draft.go, flush.go and void.go (a worker's events,
+// changes and commits, and the fence); finish.go (the end of a run); seal.go, leftover.go and
+// unfinished.go (what an interrupted run leaves in the thread). Package record has Decide and
+// Outbox: a decision that is made again after a lost race, and the writes of a decision with the
+// calls that follow them.
 //
 // # One active run
 //
@@ -14,7 +16,8 @@
 // loses this race reads and decides again (record.Decide).
 //
 // Create reads the lock and commits one transaction. On an idle thread the new run becomes the
-// active run. On a busy thread the strategy of the new run decides:
+// active run. A delayed run (Request.After) does so, too: it sleeps until its due time, and the
+// thread is busy. On a busy thread the strategy of the new run decides:
 //
 //   - reject: the new run is refused (409), nothing is written;
 //   - enqueue: the new run is written as pending, behind the active run;
@@ -22,33 +25,36 @@
 //     and the lock moves to the new run;
 //   - rollback: like interrupt, but these runs become removed.
 //
-// A run's turn is its creation time, or its due time if it is delayed (Request.After). Run ids sort
-// by turn. The queue is the pending runs behind the active run. The lock's mark Overtaken is the
-// newest run that an interrupt has superseded. A pending run with an id up to this mark counts as
-// interrupted, so an interrupt of a thousand queued runs writes no item of a queued run.
+// A run's turn is its creation time, or its due time if it is delayed. Run ids sort by turn. The
+// queue is the pending runs behind the active run. The lock's mark Overtaken is the newest run that
+// an interrupt, a rollback or a cancel of the thread has superseded. A pending run with an id up to
+// this mark counts as interrupted, so an interrupt of a thousand queued runs writes no item of a
+// queued run.
 //
 // Runs that are created before a delayed run is due go before the delayed run. The workflow of the
 // delayed run sleeps until the due time.
 //
-// While a run is active, the thread's item keeps what the thread showed before: its status and its
-// questions (thread.Rest). The thread shows both again if the run is removed, or if the run leaves
-// nothing in the state (see Seal). If the run superseded others, Seal notes first what the thread
-// shows after these.
+// While a run is active, the thread's item keeps the status and the questions from before the run
+// (thread.Rest). The thread shows both again if the run is removed, or if the run leaves nothing in
+// the state. If the run superseded other runs, Seal first sets Rest to what these runs leave.
 //
 // # An interrupt, step by step
 //
 //  1. Create commits the transaction above. The lock now also says Unsealed. Readers see the old
 //     run as interrupted from this commit on, and no later write of its worker becomes visible.
 //  2. The change of the lock wakes the old worker, or the worker's next write fails. The worker
-//     ends the agent's call and writes nothing more.
+//     ends the agent's call and adds nothing more to the run. Events that it had not made visible
+//     are lost.
 //  3. The workflow of the new run starts a worker. Its Claim finds Unsealed in the lock, and seals
 //     the thread: it puts what the superseded runs left into the thread's state. Only now do the
 //     webhooks and the Observer hear that these runs were interrupted.
-//  4. The same Claim commits the first attempt of the new run: its first event ("metadata"), and
-//     its input as a checkpoint. If the agent may keep checkpoints of its own, the "values" event
-//     that shows this input is not in this commit. It is written with the agent's first event of a
-//     step, or by the first Flush that has nothing else to write; or else the agent's first
-//     checkpoint shows the input.
+//  4. The same Claim takes a concurrency permit, if the deployment bounds its runs: without a free
+//     permit, the new run waits here, and the thread is sealed already (see Permits). Then it
+//     commits the first attempt of the new run: its first event ("metadata"), and its input as a
+//     checkpoint. The "values" event that shows the input is in the same commit, too, unless the
+//     agent may keep checkpoints of its own: then it comes with the agent's first event of a step,
+//     or with the first Flush that has nothing else to write, or the agent's first checkpoint shows
+//     the input.
 //
 // # The fence
 //
@@ -58,10 +64,10 @@
 //
 //   - the status: an interrupt, a cancel or a rollback changes it;
 //   - the attempt number: another worker's Claim changes it;
-//   - the position, which is the number of the run's newest event: each of the worker's own writes
-//     that adds events changes it;
+//   - the position, which is the number of the run's newest event: it refuses a repetition of a
+//     write that has added events already;
 //   - the last handover, which is the number of the newest attempt that left the run to a next
-//     attempt (see Slices): the worker's own HandOver changes it.
+//     attempt (see Slices): it refuses each write after the worker's own HandOver or GiveBack.
 //
 // Each successful write of the owner sets the fence for its next write. When any other process has
 // changed an attribute, or after HandOver, every later write of the old worker fails with
@@ -84,9 +90,9 @@
 // Where each write costs money (Config.Paced), a worker writes seldom until a reader comes. A
 // reader notes in the run that it waits (Run.HasReader). A run that is created by a request that
 // streams its events has this note from its creation on. Until the worker knows of a reader, each
-// of its flushes has the further condition that this note is not there. If this condition alone
-// fails, the worker still owns the run: it makes the same write again without the condition, and
-// writes more often from then on.
+// of its writes except Finish has the further condition that this note is not there. If this
+// condition alone fails, the worker still owns the run: it makes the same write again without the
+// condition, and writes more often from then on.
 //
 // A lease is the time by which a worker must have written again: Claim and Flush extend it. It is
 // 30 s on one machine, and 5 min in a stack (Config.WorkLease), where the workflow engine itself
@@ -137,19 +143,18 @@
 //
 //   - Claim, Fail and TimeOut;
 //   - Create and Cancel, if they would replace a mark of the lock that Seal still needs
-//     (mustSealFirst), or go before superseded runs, or have to tell or show the state;
-//   - Delete, the timer of threads whose time to live is over, a client's update of the state, the
-//     pruning of a thread, and the readers of the newest state, of the history, of an interrupted
-//     run's result and of the events from now on.
+//     (mustSealFirst, clearFirst), or go before superseded runs, or have to tell or show the state;
+//   - each reader and each other writer of the newest state: for example Delete, the copy of a
+//     thread, a client's update of the state, and the reader of an interrupted run's result.
 //
 // Create, Cancel, Finish, Fail and TimeOut also call Seal after their commit, if they leave runs to
-// seal that no worker is about to seal: no run follows, or a delayed run. If the process dies
-// before, Rescue seals the thread: each of these commits leaves a run with a lease. It is the run
-// that Create or Cancel has ended, or the newest of the runs to seal behind the run that has
-// finished.
+// seal and no worker will seal them soon: no run follows, or a delayed run. If the process dies
+// before, Rescue seals the thread, because one of the runs to seal has a lease: the run that Create
+// or Cancel has ended, or the newest of the runs behind the run that has finished.
 //
-// The lock's marks Sealed and Unsealed say how far Seal has come. Overtaken marks superseded runs,
-// and Cut marks removed runs. Type thread.Lock describes each mark.
+// The lock's mark Sealed is the newest run that the state accounts for: Finish or Seal sets it.
+// Unsealed says that Seal has work. Overtaken marks superseded runs, and Cut marks removed runs.
+// Type thread.Lock describes each mark.
 //
 // Seal keeps the text of a step only if the text goes to the root graph's channel "messages",
 // directly or through the "messages" of subgraphs. Only the runtime of the agent knows the graph,
@@ -174,9 +179,9 @@
 // A worker whose time is limited (a Lambda function has 15 minutes) ends its attempt with HandOver,
 // and the next attempt goes on from the last checkpoint. Such a slice has its own attempt number
 // but is no failure. MaxAttempts bounds the attempts that ended without a handover. MaxIdleSlices
-// bounds the slices in a row without a checkpoint: the run then ends as Timeout, because the next
-// slice would start at the same checkpoint again. An attempt that no agent took ends with GiveBack.
-// It counts neither as a failure nor as a slice, and the run keeps its permit.
+// bounds the slices in a row without a checkpoint of a step: the run then ends as Timeout, because
+// the next slice would start at the same checkpoint again. An attempt that no agent took ends with
+// GiveBack. It counts neither as a failure nor as a slice, and the run keeps its permit.
 //
 // # Permits: concurrency permits
 //

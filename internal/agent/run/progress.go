@@ -2,9 +2,9 @@ package run
 
 import "github.com/slipway-run/slipway/internal/record/record"
 
-// Progress says how far the workers of a run have come. Only the workers write it, under the
-// fence (except for Dispatches, and for the values that Seal and Rescue settle once no worker
-// may write any more).
+// Progress says how far the workers of a run have come. Only the workers write it, under the fence.
+// There are three exceptions: Dispatches; Permit, which the release of another run's permit sets
+// for a waiting run; and the values that Seal and Rescue set when no worker may write any more.
 //
 // All numbers of checkpoints count along the thread from 0, and are -1 for no checkpoint.
 // Positions are the positions of events on the thread.

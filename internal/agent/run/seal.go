@@ -178,7 +178,8 @@ func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 	return s.loadBulk(ctx, waited...)
 }
 
-// add adds one run to the batch.
+// add adds one run to the batch, unless the run is sealed: its leftovers, its end, the release of
+// its permit and the messages to its webhook.
 func (b *sealPlan) add(ctx context.Context, run Run) error {
 	if run.settled() {
 		b.sealed = run.Run

@@ -32,7 +32,8 @@ const (
 	StatusIdle Status = "idle"
 	// StatusBusy: a run is in flight.
 	StatusBusy Status = "busy"
-	// StatusInterrupted: the last run paused for a person.
+	// StatusInterrupted: the last run paused for a person, or it was interrupted or cancelled after
+	// a worker had claimed it.
 	StatusInterrupted Status = "interrupted"
 	// StatusError: the last run failed.
 	StatusError Status = "error"
@@ -66,7 +67,8 @@ type Thread struct {
 	// Rest is what the thread shows, or what it showed before the run in flight. It shows this
 	// again if the run leaves nothing.
 	Rest Rest
-	// StateUpdated is when the newest checkpoint was sealed, zero before the first checkpoint.
+	// StateUpdated is when the newest checkpoint became part of the state, zero before the first
+	// checkpoint.
 	StateUpdated time.Time
 	Lock         Lock
 	// Part is the part in which the thread is counted, RunPart the part in which its run in
@@ -85,7 +87,8 @@ type Lock struct {
 	// Epoch counts the changes of the lock.
 	Epoch int64
 
-	// Sealed is the newest run whose leftovers are in the state.
+	// Sealed is the newest run that the state accounts for: a run that ended by itself, or a run
+	// whose leftovers Seal has added.
 	Sealed string
 	// Unsealed says that there are runs after Sealed that ended early and are not sealed yet. While
 	// the thread is busy, they lie before Run. On an idle thread they may also lie behind Run:
@@ -97,8 +100,8 @@ type Lock struct {
 	// checkpoint.
 	Checkpoint int64
 
-	// Overtaken is the newest run that an interrupt superseded, "" if there was no interrupt. Runs
-	// up to it that are still pending never begin.
+	// Overtaken is the newest run that an interrupt, a rollback or a cancel of the whole thread
+	// superseded, "" if nothing did. Runs up to it that are still pending never begin.
 	Overtaken string
 	// OvertakenWhy is the reason of the newest interrupt. A superseded run that is stored as
 	// pending has no other reason until it is sealed.
