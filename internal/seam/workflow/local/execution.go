@@ -86,7 +86,7 @@ func (e *Engine) restore(item *table.Item) (*execution, error) {
 // the engine itself panics, the execution has failed.
 func (x *execution) run(ctx context.Context) {
 	if x.machine.Timeout > 0 {
-		left := x.record.Started.Add(x.machine.Timeout).Sub(x.engine.now())
+		left := x.record.Started.Add(time.Duration(x.machine.Timeout)).Sub(x.engine.now())
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, left, errTimedOut)
 		defer cancel()
@@ -144,7 +144,7 @@ func (x *execution) step(ctx context.Context, state *asl.State) (done bool, err 
 	case asl.Wait:
 		return x.wait(ctx, state)
 	case asl.Fail:
-		return false, state.Failure
+		return false, &asl.Error{Name: state.Error, Cause: state.Cause}
 	case asl.Choice:
 		next, err := state.Choose(x.data)
 		if err != nil {

@@ -344,8 +344,8 @@ func TestRealMachinesNeedTheirFunctions(t *testing.T) {
 		}
 	}
 	want := []string{
-		"machine run, state GiveUp, field Parameters: the substitution ${RunnerFunctionArn} is not supplied",
-		`machine teardown, state EraseThreads, field Parameters.FunctionName: there is no function "rollout"`,
+		"machine run, state GiveUp: the substitution ${RunnerFunctionArn} is not supplied",
+		`machine teardown, state EraseThreads: there is no function "rollout"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
@@ -38,11 +39,11 @@ func (x *execution) task(ctx context.Context, state *asl.State) (done bool, err 
 // attempt calls the Task's function and computes the state's output. The error is an
 // *asl.Error, or the cause with which ctx ended.
 func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) {
-	arguments, err := state.Task.Payload(x.data)
+	arguments, err := state.Payload(x.data)
 	if err != nil {
 		return nil, err
 	}
-	x.tellOf(Event{Type: TaskScheduled, State: state.Name}, map[string]any{"FunctionName": state.Task.Function, "Payload": arguments})
+	x.tellOf(Event{Type: TaskScheduled, State: state.Name}, map[string]any{"FunctionName": state.Function, "Payload": arguments})
 	x.tell(Event{Type: TaskStarted, State: state.Name})
 	text, err := x.call(ctx, state, asl.Encode(arguments))
 	if err != nil {
@@ -54,23 +55,23 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	}
 	answer := asl.LambdaResult(result)
 	x.tellOf(Event{Type: TaskSucceeded, State: state.Name}, answer)
-	return state.Task.Output(x.data, answer)
+	return state.Output(x.data, answer)
 }
 
 // call invokes the function within the time that is left of the attempt, which began when the
 // state was entered or retried.
 func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) ([]byte, error) {
 	attempt := ctx
-	if state.Task.Timeout > 0 {
+	if state.Timeout > 0 {
 		begun := x.at.Entered
 		if x.at.RetryAt.After(begun) {
 			begun = x.at.RetryAt
 		}
 		var cancel context.CancelFunc
-		attempt, cancel = context.WithTimeout(ctx, begun.Add(state.Task.Timeout).Sub(x.engine.now()))
+		attempt, cancel = context.WithTimeout(ctx, begun.Add(time.Duration(state.Timeout)).Sub(x.engine.now()))
 		defer cancel()
 	}
-	text, err := x.invoke(attempt, x.engine.functions[state.Task.Function], payload)
+	text, err := x.invoke(attempt, x.engine.functions[state.Function], payload)
 	switch {
 	case err == nil:
 		return text, nil
@@ -124,7 +125,7 @@ func (x *execution) afterFailure(state *asl.State, failure *asl.Error) error {
 // catch goes to the state that a Catch names for a failure, or returns the failure when no
 // Catch covers it.
 func (x *execution) catch(state *asl.State, failure *asl.Error) error {
-	next, output, err := state.Task.Catch(x.data, failure)
+	next, output, err := state.Catch(x.data, failure)
 	if err != nil {
 		return err
 	}
@@ -135,12 +136,12 @@ func (x *execution) catch(state *asl.State, failure *asl.Error) error {
 
 // retry schedules another attempt if the retrier that covers the failure has an attempt left.
 func (x *execution) retry(state *asl.State, failure *asl.Error) bool {
-	i := state.Task.Retrier(failure.Name)
+	i := state.Retrier(failure.Name)
 	if i < 0 {
 		return false
 	}
-	retrier := &state.Task.Retriers[i]
-	retries := make([]int, len(state.Task.Retriers))
+	retrier := &state.Retriers[i]
+	retries := make([]int, len(state.Retriers))
 	copy(retries, x.at.Retries)
 	if retries[i] >= retrier.MaxAttempts {
 		return false

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Decode reads one JSON value and keeps its numbers as they are written.
@@ -13,11 +14,8 @@ func Decode(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var value any
-	if err := decoder.Decode(&value); err != nil {
+	if err := decodeOne(decoder, &value); err != nil {
 		return nil, fmt.Errorf("decode JSON: %w", err)
-	}
-	if err := wantEnd(decoder); err != nil {
-		return nil, err
 	}
 	return value, nil
 }
@@ -31,46 +29,47 @@ func Encode(value any) json.RawMessage {
 	return text
 }
 
-func wantEnd(decoder *json.Decoder) error {
+// strict reads a JSON value that has no other members than the fields of a type.
+func strict(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	return decodeOne(decoder, into)
+}
+
+func decodeOne(decoder *json.Decoder, into any) error {
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("decode JSON: there is text after the value")
+		return errors.New("there is text after the value")
 	}
 	return nil
 }
 
-// member is one name and value of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// members reads a JSON object in the order of its text. A name that occurs twice is an error:
-// encoding/json would drop the first member.
-func members(text json.RawMessage) ([]member, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return nil, errors.New("a JSON object is required")
+// checkNames refuses an object with two names that encoding/json takes for the same field: it
+// would drop the first member.
+func checkNames(decoder *json.Decoder) error {
+	token, err := decoder.Token()
+	if err != nil || token != json.Delim('{') && token != json.Delim('[') {
+		return err
 	}
-	var list []member
 	seen := map[string]bool{}
 	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, fmt.Errorf("decode JSON: %w", err)
+		if token == json.Delim('{') {
+			name, err := decoder.Token()
+			if err != nil {
+				return err
+			}
+			field := strings.ToLower(fmt.Sprint(name))
+			if seen[field] {
+				return fmt.Errorf("%q stands twice", name)
+			}
+			seen[field] = true
 		}
-		name, _ := token.(string)
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, fmt.Errorf("decode JSON: %w", err)
+		if err := checkNames(decoder); err != nil {
+			return err
 		}
-		if seen[name] {
-			return nil, fmt.Errorf("%q stands twice", name)
-		}
-		seen[name] = true
-		list = append(list, member{name, value})
 	}
-	if _, err := decoder.Token(); err != nil {
-		return nil, fmt.Errorf("decode JSON: %w", err)
-	}
-	return list, wantEnd(decoder)
+	_, err = decoder.Token()
+	return err
 }

@@ -17,9 +17,8 @@
 // A path is $ or $.name.name. A payload template is made of objects, single values and members
 // "name.$" with a path.
 //
-// Parse checks a definition once and compiles its paths, templates and rules. It refuses
-// everything else by machine, state and field, and says what is supported there, so that no part
-// of a definition is ever ignored: other states (Pass, Parallel, Map), other fields (InputPath,
-// OutputPath, SecondsPath), other comparisons, the context object, indexes, intrinsic functions,
-// arrays in templates, JSONata.
+// Parse checks a definition once and compiles its paths and templates. It refuses everything else
+// by machine and state, so that no part of a definition is ever ignored: other states (Pass,
+// Parallel, Map), other fields (InputPath, OutputPath, SecondsPath), other comparisons, the context
+// object, indexes, intrinsic functions, arrays in templates, JSONata.
 package asl

@@ -2,6 +2,7 @@ package asl
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"strings"
@@ -13,36 +14,36 @@ type path []string
 
 var pathForm = regexp.MustCompile(`^\$(\.[\p{L}\p{M}\p{N}_-]+)*$`)
 
-// pathAt reads a path from the text of a JSON string.
-func pathAt(s scope, text json.RawMessage) path {
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *path) UnmarshalJSON(text []byte) error {
 	var value string
 	if err := json.Unmarshal(text, &value); err != nil || !pathForm.MatchString(value) {
-		s.refuse("%s is not supported; supported are paths of the form $.name.name", text)
-		return nil
+		return fmt.Errorf("%s is not supported; supported are paths of the form $.name.name", text)
 	}
-	return strings.Split(value, ".")[1:]
+	*p = strings.Split(value, ".")[1:]
+	return nil
 }
 
-// path takes a path. It returns nil for an absent field.
-func (f *fields) path(name string) path {
-	text, ok := f.take(name)
-	if !ok {
-		return nil
-	}
-	return pathAt(f.scope.in(name), text)
+// resultPath is where a result is put: by default in the place of the data.
+type resultPath struct {
+	path path
+	// nowhere is set for null: the data stay as they are.
+	nowhere bool
 }
 
-// resultPath takes the path of a result: "$", which puts it in place of the data, for an absent
-// field, and nil, which puts it nowhere, for null.
-func (f *fields) resultPath() path {
-	text, ok := f.take("ResultPath")
-	switch {
-	case !ok:
-		return path{}
-	case string(text) == "null":
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *resultPath) UnmarshalJSON(text []byte) error {
+	if r.nowhere = string(text) == "null"; r.nowhere {
 		return nil
 	}
-	return pathAt(f.scope.in("ResultPath"), text)
+	return json.Unmarshal(text, &r.path)
+}
+
+func (r resultPath) put(data, result any) (any, error) {
+	if r.nowhere {
+		return data, nil
+	}
+	return r.path.put(data, result)
 }
 
 func (p path) String() string { return strings.Join(append([]string{"$"}, p...), ".") }
@@ -71,10 +72,7 @@ func (p path) get(data any) (any, error) {
 // put returns the data with a result at the path. It copies the objects that it changes, because
 // data may be shared.
 func (p path) put(data, result any) (any, error) {
-	switch {
-	case p == nil:
-		return data, nil
-	case len(p) == 0:
+	if len(p) == 0 {
 		return result, nil
 	}
 	object, ok := data.(map[string]any)

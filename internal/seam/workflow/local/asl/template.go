@@ -2,87 +2,86 @@ package asl
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // template is a payload template: JSON in which a member "name.$" takes the value that a path
-// selects.
-type template interface {
-	build(data any) (any, error)
+// selects. It computes its value from the data.
+type template func(data any) (any, error)
+
+// objectTemplate is a template that is an object. It holds the templates of its members.
+type objectTemplate map[string]template
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *template) UnmarshalJSON(text []byte) error {
+	switch text[0] {
+	case '{':
+		var object objectTemplate
+		err := json.Unmarshal(text, &object)
+		*t = object.build
+		return err
+	case '[':
+		return errors.New("an array is not supported; supported are objects and single values")
+	}
+	value, err := Decode(text)
+	*t = func(any) (any, error) { return value, nil }
+	return err
 }
 
-type (
-	literal struct{ value any }
-	// selection is the value of a member "name.$".
-	selection struct {
-		field string
-		path  path
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *objectTemplate) UnmarshalJSON(text []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return fmt.Errorf("%s is not an object", text)
 	}
-	objectTemplate map[string]template
-)
-
-func (t literal) build(any) (any, error) { return t.value, nil }
-
-func (t selection) build(data any) (any, error) {
-	value, ok := t.path.find(data)
-	if !ok {
-		return nil, runtimeError("The path '%s' of the field '%s.$' selects nothing.", t.path, t.field)
+	*t = make(objectTemplate, len(members))
+	for _, member := range slices.Sorted(maps.Keys(members)) {
+		name, selected := strings.CutSuffix(member, ".$")
+		var value template
+		var err error
+		if selected {
+			value, err = selection(name, members[member])
+		} else {
+			err = json.Unmarshal(members[member], &value)
+		}
+		if _, twice := (*t)[name]; twice {
+			err = fmt.Errorf("%q is given twice", name)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", member, err)
+		}
+		(*t)[name] = value
 	}
-	return value, nil
+	return nil
+}
+
+// selection reads the path of a member "name.$".
+func selection(name string, text []byte) (template, error) {
+	var from path
+	if err := json.Unmarshal(text, &from); err != nil {
+		return nil, err
+	}
+	return func(data any) (any, error) {
+		value, ok := from.find(data)
+		if !ok {
+			return nil, runtimeError("The path '%s' of the field '%s.$' selects nothing.", from, name)
+		}
+		return value, nil
+	}, nil
 }
 
 func (t objectTemplate) build(data any) (any, error) {
 	object := make(map[string]any, len(t))
-	for name, inner := range t {
-		value, err := inner.build(data)
+	for name, member := range t {
+		value, err := member(data)
 		if err != nil {
 			return nil, err
 		}
 		object[name] = value
 	}
 	return object, nil
-}
-
-// template takes a payload template, which must be an object at its root. It returns nil for an
-// absent field.
-func (f *fields) template(name string) objectTemplate {
-	text, ok := f.take(name)
-	if !ok {
-		return nil
-	}
-	return objectTemplateAt(f.scope.in(name), text)
-}
-
-func objectTemplateAt(s scope, text json.RawMessage) objectTemplate {
-	list, err := members(text)
-	if err != nil {
-		s.refuse("%v", err)
-	}
-	object := make(objectTemplate, len(list))
-	for _, m := range list {
-		name, selected := strings.CutSuffix(m.name, ".$")
-		if _, twice := object[name]; twice {
-			s.in(m.name).refuse("%q is given twice", name)
-		}
-		if selected {
-			object[name] = selection{name, pathAt(s.in(m.name), m.value)}
-		} else {
-			object[name] = valueTemplateAt(s.in(m.name), m.value)
-		}
-	}
-	return object
-}
-
-func valueTemplateAt(s scope, text json.RawMessage) template {
-	switch text[0] {
-	case '{':
-		return objectTemplateAt(s, text)
-	case '[':
-		s.refuse("an array is not supported; supported are objects and single values")
-	}
-	value, err := Decode(text)
-	if err != nil {
-		s.refuse("%v", err)
-	}
-	return literal{value}
 }
