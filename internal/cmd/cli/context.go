@@ -40,7 +40,6 @@ func newContext() *cobra.Command {
 
 func newContextAdd() *cobra.Command {
 	var server client.Server
-	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "add NAME --url URL", Short: "Keep a server under a name", Long: contextAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,14 +66,13 @@ func newContextAdd() *cobra.Command {
 				return err
 			}
 			earlier.endEarlier(cmd, nil)
-			return done.Print(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
+			return output.Done(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
 				map[string]any{"context": args[0], "url": server.URL, "workspace_id": found.ID})
 		},
 	}
 	cmd.Flags().StringVar(&server.URL, "url", "", "address of the server")
 	cmd.Flags().StringVar(&server.Tenant, "tenant", "", "workspace id (default: the workspace of the key)")
-	done.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }
 
 // CheckURL returns an error unless the address, which a flag or a variable has, can be that of a
@@ -125,33 +123,26 @@ type contextShown struct {
 }
 
 func newContextList() *cobra.Command {
-	var list output.List
-	cmd := &cobra.Command{
+	return output.WithJSON(&cobra.Command{
 		Use: "list", Short: "List the servers that are kept, without their keys", Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := readContexts()
 			if err != nil {
 				return err
 			}
-			shown, rows := []contextShown{}, [][]string{}
+			var shown []contextShown
 			for _, name := range slices.Sorted(maps.Keys(all.Contexts)) {
-				one := contextShown{name, all.Contexts[name].URL, all.Contexts[name].Tenant, name == all.Current}
-				mark := ""
-				if one.Current {
-					mark = "current"
-				}
-				shown, rows = append(shown, one), append(rows, []string{one.Name, one.URL, one.Tenant, mark})
+				shown = append(shown, contextShown{name, all.Contexts[name].URL, all.Contexts[name].Tenant, name == all.Current})
 			}
-			return list.Print(cmd, shown, []string{"NAME", "URL", "WORKSPACE", "USED"}, rows)
+			return output.PrintList(cmd, shown, []string{"NAME", "URL", "WORKSPACE", "USED"}, func(c contextShown) []string {
+				return []string{c.Name, c.URL, c.Tenant, map[bool]string{true: "current"}[c.Current]}
+			})
 		},
-	}
-	list.Flags(cmd)
-	return cmd
+	})
 }
 
 func newContextUse() *cobra.Command {
-	var done output.Outcome
-	cmd := &cobra.Command{
+	return output.WithJSON(&cobra.Command{
 		Use: "use NAME", Short: "Make a context the current context", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := changeContext(cmd.Context(), args[0], func(all *contexts) error {
@@ -161,16 +152,13 @@ func newContextUse() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return done.Print(cmd, args[0]+" is the current context", map[string]any{"context": args[0]})
+			return output.Done(cmd, args[0]+" is the current context", map[string]any{"context": args[0]})
 		},
-	}
-	done.Flags(cmd)
-	return cmd
+	})
 }
 
 func newContextRemove() *cobra.Command {
-	var done output.Outcome
-	cmd := &cobra.Command{
+	return output.WithJSON(&cobra.Command{
 		Use: "remove NAME", Short: "Forget a context and its credentials, and end its sign-in", Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var earlier *ended
@@ -185,11 +173,9 @@ func newContextRemove() *cobra.Command {
 				return err
 			}
 			earlier.endEarlier(cmd, nil)
-			return done.Print(cmd, args[0]+" is forgotten", map[string]any{"context": args[0]})
+			return output.Done(cmd, args[0]+" is forgotten", map[string]any{"context": args[0]})
 		},
-	}
-	done.Flags(cmd)
-	return cmd
+	})
 }
 
 // changeContext changes the context with the given name, which must exist.

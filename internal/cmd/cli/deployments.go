@@ -47,10 +47,9 @@ func (w *Where) asks(cmd *cobra.Command, args cobra.PositionalArgs, run call) *c
 
 func newDeploymentsList() *cobra.Command {
 	var where Where
-	var list output.List
-	cmd := where.asks(&cobra.Command{Use: "list", Short: "List the deployments, the newest first"}, cobra.NoArgs,
+	return output.WithJSON(where.asks(&cobra.Command{Use: "list", Short: "List the deployments, the newest first"}, cobra.NoArgs,
 		func(cmd *cobra.Command, server *api, _ []string) error {
-			all, rows := []deployment{}, [][]string{}
+			var all []deployment
 			for cursor := ""; ; {
 				var page page[deployment]
 				query := url.Values{"limit": {"100"}}
@@ -62,16 +61,16 @@ func newDeploymentsList() *cobra.Command {
 				}
 				for _, d := range page.Resources {
 					d.Secrets = nil
-					all, rows = append(all, d), append(rows, []string{d.Name, d.Status, d.Source, output.Time(d.Updated), d.SourceConfig.URL})
+					all = append(all, d)
 				}
 				if cursor = page.Cursor; cursor == "" {
 					break
 				}
 			}
-			return list.Print(cmd, all, []string{"NAME", "STATUS", "SOURCE", "CHANGED", "ADDRESS"}, rows)
-		})
-	list.Flags(cmd)
-	return cmd
+			return output.PrintList(cmd, all, []string{"NAME", "STATUS", "SOURCE", "CHANGED", "ADDRESS"}, func(d deployment) []string {
+				return []string{d.Name, d.Status, d.Source, output.Time(d.Updated), d.SourceConfig.URL}
+			})
+		}))
 }
 
 // deploymentShown is a deployment with its revisions, without the values of its secrets.
@@ -83,8 +82,7 @@ type deploymentShown struct {
 
 func newDeploymentsShow() *cobra.Command {
 	var where Where
-	var list output.List
-	cmd := where.asks(&cobra.Command{Use: "show DEPLOYMENT", Short: "Show a deployment and its newest revisions"}, cobra.ExactArgs(1),
+	return output.WithJSON(where.asks(&cobra.Command{Use: "show DEPLOYMENT", Short: "Show a deployment and its newest revisions"}, cobra.ExactArgs(1),
 		func(cmd *cobra.Command, server *api, args []string) error {
 			d, err := server.deployment(cmd.Context(), args[0])
 			if err != nil {
@@ -103,10 +101,8 @@ func newDeploymentsShow() *cobra.Command {
 				}
 				rows = append(rows, []string{"revision " + r.ID, text})
 			}
-			return list.Print(cmd, shown, []string{"WHAT", "VALUE"}, rows)
-		})
-	list.Flags(cmd)
-	return cmd
+			return output.Print(cmd, shown, []string{"WHAT", "VALUE"}, rows)
+		}))
 }
 
 func (d deployment) secretNames() []string {
@@ -136,7 +132,6 @@ func shortened(digest string) string { return digest[:min(len(digest), 12)] }
 func newDeploymentsDelete() *cobra.Command {
 	var where Where
 	var yes, noWait bool
-	var done output.Outcome
 	cmd := where.asks(&cobra.Command{Use: "delete DEPLOYMENT", Short: "Delete a deployment with its threads"}, cobra.ExactArgs(1),
 		func(cmd *cobra.Command, server *api, args []string) error {
 			if err := confirm(cmd, yes, "Delete the deployment "+args[0]+" with its revisions and threads?"); err != nil {
@@ -162,12 +157,11 @@ func newDeploymentsDelete() *cobra.Command {
 					return exit.ErrInterrupted
 				}
 			}
-			return done.Print(cmd, "the deployment "+d.Name+" is deleted", map[string]any{"deployment_id": d.ID, "name": d.Name})
+			return output.Done(cmd, "the deployment "+d.Name+" is deleted", map[string]any{"deployment_id": d.ID, "name": d.Name})
 		})
-	done.Flags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until the deployment is gone")
-	return cmd
+	return output.WithJSON(cmd)
 }
 
 // confirm asks a person at a terminal; without a terminal, --yes is needed.

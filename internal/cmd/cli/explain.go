@@ -37,8 +37,7 @@ type explanation struct {
 
 func newExplain() *cobra.Command {
 	var where Where
-	var asJSON bool
-	cmd := where.asks(&cobra.Command{Use: "explain DEPLOYMENT [REVISION]", Short: "Say why a revision failed, and what to change", Long: explainLong}, cobra.RangeArgs(1, 2),
+	return output.WithJSON(where.asks(&cobra.Command{Use: "explain DEPLOYMENT [REVISION]", Short: "Say why a revision failed, and what to change", Long: explainLong}, cobra.RangeArgs(1, 2),
 		func(cmd *cobra.Command, server *api, args []string) error {
 			if len(args) > 1 && !id.Valid(args[1]) {
 				return exit.Usagef("REVISION must be the id of a revision, not %q", args[1])
@@ -55,16 +54,14 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if output.AsJSON(cmd) {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")
 				return encoder.Encode(shown)
 			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), shown.text())
 			return err
-		})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	return cmd
+		}))
 }
 
 // failed chooses the revision: the named revision, or the newest failed revision.

@@ -39,21 +39,18 @@ type runMoment struct {
 
 func newRunsExplain() *cobra.Command {
 	var where Where
-	var asJSON bool
-	cmd := where.asksAgent(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run failed, ended or waits, and when each part was done", Long: explainRunLong}, 3,
+	return output.WithJSON(where.asksAgent(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run failed, ended or waits, and when each part was done", Long: explainRunLong}, 3,
 		func(cmd *cobra.Command, found *agent, run string, _ []string) error {
 			var shown runExplanation
 			if err := found.do(cmd.Context(), http.MethodGet, run+"/explanation", nil, &shown); err != nil {
 				return err
 			}
-			if asJSON {
+			if output.AsJSON(cmd) {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(shown)
 			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), shown.text())
 			return err
-		})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	return cmd
+		}))
 }
 
 // text returns the explanation for a person, the cause first.

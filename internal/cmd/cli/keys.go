@@ -67,7 +67,7 @@ const keysPath = "/v2/api-keys"
 
 // RemoteKeysCreate lets a command make a key through the interface, too. It reads the
 // command's flags role, name and expires; until parses expires.
-func RemoteKeysCreate(cmd *cobra.Command, done *output.Outcome, until func(expires string) (time.Time, error)) {
+func RemoteKeysCreate(cmd *cobra.Command, until func(expires string) (time.Time, error)) {
 	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
 		body := map[string]any{"role": cmd.Flag("role").Value.String(), "name": cmd.Flag("name").Value.String()}
 		end, err := until(cmd.Flag("expires").Value.String())
@@ -81,33 +81,31 @@ func RemoteKeysCreate(cmd *cobra.Command, done *output.Outcome, until func(expir
 		if err := server.do(cmd.Context(), http.MethodPost, keysPath, body, &made); err != nil {
 			return err
 		}
-		return done.Data(cmd, made.Key, made)
+		return output.Data(cmd, made.Key, made)
 	})
 }
 
 // RemoteKeysList lets a command list the keys through the interface, too.
-func RemoteKeysList(cmd *cobra.Command, list *output.List) {
+func RemoteKeysList(cmd *cobra.Command) {
 	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
-		page := page[keyShown]{Resources: []keyShown{}}
+		var page page[keyShown]
 		if err := server.do(cmd.Context(), http.MethodGet, keysPath, nil, &page); err != nil {
 			return err
 		}
-		var rows [][]string
-		for _, k := range page.Resources {
-			rows = append(rows, []string{k.ID, k.Name, k.Role, k.Prefix + "...", output.Time(k.Created), optionalTime(k.Expires), optionalTime(k.LastUsed)})
-		}
 		header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
-		return list.Print(cmd, page.Resources, header, rows)
+		return output.PrintList(cmd, page.Resources, header, func(k keyShown) []string {
+			return []string{k.ID, k.Name, k.Role, k.Prefix + "...", output.Time(k.Created), optionalTime(k.Expires), optionalTime(k.LastUsed)}
+		})
 	})
 }
 
 // RemoteKeysRevoke lets a command revoke a key through the interface, too.
-func RemoteKeysRevoke(cmd *cobra.Command, done *output.Outcome) {
+func RemoteKeysRevoke(cmd *cobra.Command) {
 	remote(cmd, func(cmd *cobra.Command, server *api, args []string) error {
 		if err := server.do(cmd.Context(), http.MethodDelete, keysPath+"/"+args[0], nil, nil); err != nil {
 			return err
 		}
-		return done.Print(cmd, "revoked key "+args[0], map[string]string{"id": args[0]})
+		return output.Done(cmd, "revoked key "+args[0], map[string]string{"id": args[0]})
 	})
 }
 

@@ -42,7 +42,6 @@ const codeLimit = 15 * time.Minute
 func newLogin() *cobra.Command {
 	var address, name, workspace string
 	var noBrowser bool
-	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "login", Short: "Sign in at the issuer of a server", Long: loginLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,7 +86,7 @@ func newLogin() *cobra.Command {
 					return err
 				}
 			}
-			return done.Print(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", found.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
+			return output.Done(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", found.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
 				"context": name, "url": found.URL, "workspace_id": granted.Workspace, "user": granted.User, "role": granted.Role, "expires_at": granted.ExpiresAt, "keyring": refused == nil,
 			})
 		},
@@ -97,8 +96,7 @@ func newLogin() *cobra.Command {
 	flags.StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT; with --url the default is the host of the address)")
 	flags.StringVar(&workspace, "workspace", "", "id or name of the workspace (may be left out by members of one workspace only)")
 	flags.BoolVar(&noBrowser, "no-browser", false, "open no browser, only print the address")
-	done.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }
 
 // loginContext returns the context to sign in to, and its name.
@@ -196,7 +194,6 @@ func await(ctx context.Context, config *oauth2.Config, code *oauth2.DeviceAuthRe
 
 func newLogout() *cobra.Command {
 	var name string
-	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "logout", Short: "End a sign-in, and forget it", Long: logoutLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -224,10 +221,9 @@ func newLogout() *cobra.Command {
 			if left != nil {
 				return fmt.Errorf("the sign-in is forgotten here, but: %w", left)
 			}
-			return done.Print(cmd, "signed out of "+found.URL, map[string]any{"context": name, "url": found.URL})
+			return output.Done(cmd, "signed out of "+found.URL, map[string]any{"context": name, "url": found.URL})
 		},
 	}
 	cmd.Flags().StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT)")
-	done.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }

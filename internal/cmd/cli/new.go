@@ -33,7 +33,6 @@ language has to do.`
 
 func newNew() *cobra.Command {
 	var language string
-	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "new DIR", Short: "Make a small agent", Long: newLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +42,7 @@ func newNew() *cobra.Command {
 			if err := begin(args[0], language); err != nil {
 				return err
 			}
-			return done.Print(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], args[0]),
+			return output.Done(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], args[0]),
 				map[string]any{"directory": args[0], "language": language})
 		},
 	}
@@ -51,8 +50,7 @@ func newNew() *cobra.Command {
 	if err := cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "go"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag does not exist
 	}
-	done.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }
 
 // begin writes a starter into a directory that is new or empty.

@@ -31,21 +31,16 @@ func newRuns() *cobra.Command {
 
 func newRunsList() *cobra.Command {
 	var where Where
-	var list output.List
-	cmd := where.asksAgent(&cobra.Command{Use: "list DEPLOYMENT THREAD", Short: "List the runs of a thread, the newest first"}, 2,
+	return output.WithJSON(where.asksAgent(&cobra.Command{Use: "list DEPLOYMENT THREAD", Short: "List the runs of a thread, the newest first"}, 2,
 		func(cmd *cobra.Command, found *agent, thread string, _ []string) error {
-			runs := []runShown{}
+			var runs []runShown
 			if err := found.do(cmd.Context(), http.MethodGet, thread+"/runs?limit=100", nil, &runs); err != nil {
 				return err
 			}
-			var rows [][]string
-			for _, r := range runs {
-				rows = append(rows, []string{r.ID, r.Status, r.Strategy, output.Time(r.Created), output.Time(r.Updated)})
-			}
-			return list.Print(cmd, runs, []string{"RUN", "STATUS", "STRATEGY", "CREATED", "CHANGED"}, rows)
-		})
-	list.Flags(cmd)
-	return cmd
+			return output.PrintList(cmd, runs, []string{"RUN", "STATUS", "STRATEGY", "CREATED", "CHANGED"}, func(r runShown) []string {
+				return []string{r.ID, r.Status, r.Strategy, output.Time(r.Created), output.Time(r.Updated)}
+			})
+		}))
 }
 
 // newRun makes a command that prints a document of a run, also if there is an error as well.
@@ -111,14 +106,11 @@ func newRunsStream() *cobra.Command {
 
 func newRunsCancel() *cobra.Command {
 	var where Where
-	var done output.Outcome
-	cmd := where.asksAgent(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; the shown part of its answer stays"}, 3,
+	return output.WithJSON(where.asksAgent(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; the shown part of its answer stays"}, 3,
 		func(cmd *cobra.Command, found *agent, run string, args []string) error {
 			if err := found.do(cmd.Context(), http.MethodPost, run+"/cancel?wait=true", nil, nil); err != nil {
 				return err
 			}
-			return done.Print(cmd, "the run "+args[2]+" is ended", map[string]any{"thread_id": args[1], "run_id": args[2]})
-		})
-	done.Flags(cmd)
-	return cmd
+			return output.Done(cmd, "the run "+args[2]+" is ended", map[string]any{"thread_id": args[1], "run_id": args[2]})
+		}))
 }

@@ -29,7 +29,6 @@ func newConfig() *cobra.Command {
 
 func newConfigShow() *cobra.Command {
 	var where Where
-	var list output.List
 	cmd := &cobra.Command{
 		Use: "show [DIR]", Short: "Show each value that commands use, and where it was found", Long: configShowLong, Args: exit.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,17 +40,13 @@ func newConfigShow() *cobra.Command {
 			if err != nil {
 				return exit.Usage(err)
 			}
-			shown = append(shown, project...)
-			var rows [][]string
-			for _, s := range shown {
-				rows = append(rows, []string{s.Name, s.Value, s.From})
-			}
-			return list.Print(cmd, shown, []string{"SETTING", "VALUE", "FOUND IN"}, rows)
+			return output.PrintList(cmd, append(shown, project...), []string{"SETTING", "VALUE", "FOUND IN"}, func(s setting) []string {
+				return []string{s.Name, s.Value, s.From}
+			})
 		},
 	}
 	where.Flags(cmd)
-	list.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }
 
 // hidden stands for a secret.

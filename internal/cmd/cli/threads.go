@@ -49,7 +49,6 @@ func (w *Where) asksAgent(cmd *cobra.Command, count int, run func(cmd *cobra.Com
 
 func newThreadsList() *cobra.Command {
 	var where Where
-	var list output.List
 	var limit int
 	cmd := where.asks(&cobra.Command{Use: "list DEPLOYMENT", Short: "List the threads of an agent, the newest first"}, cobra.ExactArgs(1),
 		func(cmd *cobra.Command, server *api, args []string) error {
@@ -60,28 +59,24 @@ func newThreadsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			threads := []thread{}
+			var threads []thread
 			body := map[string]any{"limit": limit, "select": []string{"thread_id", "status", "created_at", "updated_at"}}
 			if err := found.do(cmd.Context(), http.MethodPost, found.path+"/threads/search", body, &threads); err != nil {
 				return err
 			}
-			var rows [][]string
-			for _, t := range threads {
-				rows = append(rows, []string{t.ID, t.Status, output.Time(t.Created), output.Time(t.Updated)})
-			}
-			return list.Print(cmd, threads, []string{"THREAD", "STATUS", "CREATED", "CHANGED"}, rows)
+			return output.PrintList(cmd, threads, []string{"THREAD", "STATUS", "CREATED", "CHANGED"}, func(t thread) []string {
+				return []string{t.ID, t.Status, output.Time(t.Created), output.Time(t.Updated)}
+			})
 		})
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many threads to list at most")
-	list.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }
 
 func newThreadsShow() *cobra.Command {
 	var where Where
-	var asJSON bool
-	cmd := where.asksAgent(&cobra.Command{Use: "show DEPLOYMENT THREAD", Short: "Print the messages of a thread, or with --json its state"}, 2,
+	return output.WithJSON(where.asksAgent(&cobra.Command{Use: "show DEPLOYMENT THREAD", Short: "Print the messages of a thread, or with --json its state"}, 2,
 		func(cmd *cobra.Command, found *agent, path string, args []string) error {
-			if asJSON {
+			if output.AsJSON(cmd) {
 				var state json.RawMessage
 				if err := found.do(cmd.Context(), http.MethodGet, path+"/state", nil, &state); err != nil {
 					return err
@@ -95,7 +90,5 @@ func newThreadsShow() *cobra.Command {
 			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), output.Thread(messages))
 			return err
-		})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	return cmd
+		}))
 }

@@ -22,7 +22,6 @@ type workspace struct {
 
 func newWhoami() *cobra.Command {
 	var where Where
-	var list output.List
 	cmd := &cobra.Command{
 		Use: "whoami", Short: "Show the server and the workspace that commands talk to", Args: exit.Arguments(cobra.NoArgs),
 		Long: "Show the server that commands talk to, the place where its address was found, the workspace and the role of the credentials, and the signed-in user.",
@@ -37,10 +36,9 @@ func newWhoami() *cobra.Command {
 			}
 			document := map[string]any{"workspace": found, "url": where.server.URL, "from": where.From, "user": where.User}
 			row := []string{found.Name, found.ID, found.Role, cmp.Or(where.User, "API key"), where.server.URL, where.From}
-			return list.Print(cmd, document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
+			return output.Print(cmd, document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
 		},
 	}
 	where.Flags(cmd)
-	list.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }

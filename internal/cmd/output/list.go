@@ -2,6 +2,7 @@ package output
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -11,30 +12,59 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// List prints lists: aligned and with a header for a person at a terminal, one line with tabs
-// for each row otherwise, or as JSON.
-type List struct {
-	asJSON bool
+// WithJSON gives a command the flag that asks for JSON, which the functions below look at.
+func WithJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().Bool("json", false, "print one JSON document")
+	return cmd
 }
 
-// Flags adds the flag that asks for JSON.
-func (l *List) Flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print one JSON document")
+// AsJSON reports whether JSON is asked for.
+func AsJSON(cmd *cobra.Command) bool { return cmd.Flag("json").Value.String() == "true" }
+
+// Done says what a command has done: in a sentence on stderr for a person, or as JSON.
+func Done(cmd *cobra.Command, sentence string, document any) error {
+	return say(cmd, cmd.ErrOrStderr(), sentence, document)
+}
+
+// Data prints either the document, or the one text that scripts want, such as the id of what was
+// made.
+func Data(cmd *cobra.Command, text string, document any) error {
+	return say(cmd, cmd.OutOrStdout(), text, document)
+}
+
+func say(cmd *cobra.Command, w io.Writer, text string, document any) error {
+	if AsJSON(cmd) {
+		return encoder(cmd.OutOrStdout()).Encode(document)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+func encoder(w io.Writer) *json.Encoder {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder
 }
 
 // PrintAll prints values: what show makes of them as the document, or what row makes of them.
-func PrintAll[T, S any](l *List, cmd *cobra.Command, values []T, show func(T) S, header []string, row func(T) []string) error {
+func PrintAll[T, S any](cmd *cobra.Command, values []T, show func(T) S, header []string, row func(T) []string) error {
 	document, rows := make([]S, len(values)), make([][]string, len(values))
 	for i, v := range values {
 		document[i], rows[i] = show(v), row(v)
 	}
-	return l.Print(cmd, document, header, rows)
+	return Print(cmd, document, header, rows)
 }
 
-// Print prints either the document or the rows. An empty cell is shown as -.
-func (l *List) Print(cmd *cobra.Command, document any, header []string, rows [][]string) error {
+// PrintList prints values as the document, or what row makes of them.
+func PrintList[T any](cmd *cobra.Command, values []T, header []string, row func(T) []string) error {
+	return PrintAll(cmd, values, func(v T) T { return v }, header, row)
+}
+
+// Print prints either the document or the rows: aligned and with a header for a person at a
+// terminal, one line with tabs for each row otherwise. An empty cell is shown as -.
+func Print(cmd *cobra.Command, document any, header []string, rows [][]string) error {
 	w := cmd.OutOrStdout()
-	if !l.asJSON {
+	if !AsJSON(cmd) {
 		return printRows(w, IsTerminal(w), header, rows)
 	}
 	encoder := encoder(w)

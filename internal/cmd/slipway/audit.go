@@ -32,7 +32,6 @@ type shownEntry struct {
 }
 
 func newAuditList() *cobra.Command {
-	var out output.List
 	var limit int
 	cmd := &cobra.Command{Use: "list", Short: "Show a workspace's audit log, the newest entry first", Args: exit.Arguments(cobra.NoArgs)}
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -42,14 +41,13 @@ func newAuditList() *cobra.Command {
 		return nil
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many entries at most")
-	out.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		entries, err := r.entries(ctx, w.ID, limit)
 		if err != nil {
 			return err
 		}
 		header := []string{"TIME", "WHO", "ACTION", "RESOURCE", "OUTCOME", "DETAIL"}
-		return output.PrintAll(&out, cmd, entries, showEntry, header, func(e audit.Entry) []string {
+		return output.PrintAll(cmd, entries, showEntry, header, func(e audit.Entry) []string {
 			return []string{output.Time(e.At), cmp.Or(e.Subject, e.Key), string(e.Action), e.Resource, string(e.Outcome), e.Detail}
 		})
 	})

@@ -55,7 +55,6 @@ type examination struct {
 func newDoctor() *cobra.Command {
 	var data, listen string
 	var keep disk.Keep
-	var list output.List
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what a server on this machine would lack",
@@ -79,7 +78,7 @@ func newDoctor() *cobra.Command {
 			if len(found.Gaps) == 0 {
 				rows = append(rows, []string{"ok", "This machine enforces all bounds of agents and builds. Agents that listen at $PORT must check SLIPWAY_INVOKE_TOKEN: other agents can connect there."})
 			}
-			if err := list.Print(cmd, found, []string{"STATE", "WHAT", "FOUND", "TO DO"}, rows); err != nil {
+			if err := output.Print(cmd, found, []string{"STATE", "WHAT", "FOUND", "TO DO"}, rows); err != nil {
 				return err
 			}
 			if !healthy {
@@ -91,8 +90,7 @@ func newDoctor() *cobra.Command {
 	cmd.Flags().StringVar(&data, "data", ".slipway", "directory that a server would keep everything in")
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "address that a server would listen on")
 	cmd.Flags().Var(keepFree(&keep), "keep-free", "how much of the disk a server would keep free, as 2GiB, 10% or 0 (default 5%, at most 512MiB)")
-	list.Flags(cmd)
-	return cmd
+	return output.WithJSON(cmd)
 }
 
 // examine makes all checks, one after the other.

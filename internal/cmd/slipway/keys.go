@@ -29,7 +29,6 @@ A key of the role viewer may only read, and sees no values of secrets.
 `
 
 func newKeysCreate() *cobra.Command {
-	var done output.Outcome
 	var role, expires string
 	var wanted apikey.NewKey
 	cmd := &cobra.Command{Use: "create", Short: "Make an API key", Long: keysCreateLong, Args: exit.Arguments(cobra.NoArgs)}
@@ -46,7 +45,6 @@ func newKeysCreate() *cobra.Command {
 	flags.StringVar(&role, "role", string(workspace.Admin), "what the key may do: admin, editor or viewer")
 	flags.StringVar(&wanted.Name, "name", "", "description of the key's purpose")
 	flags.StringVar(&expires, "expires", "", "time after which the key expires, as 12h or 90d (default: never)")
-	done.Flags(cmd)
 	inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		hasher, err := r.hasher(ctx)
 		if err != nil {
@@ -57,9 +55,9 @@ func newKeysCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return done.Data(cmd, key, cli.KeyMade{ID: made.ID, Name: made.Name, Role: string(made.Role), Key: key})
+		return output.Data(cmd, key, cli.KeyMade{ID: made.ID, Name: made.Name, Role: string(made.Role), Key: key})
 	})
-	cli.RemoteKeysCreate(cmd, &done, deadline)
+	cli.RemoteKeysCreate(cmd, deadline)
 	return cmd
 }
 
@@ -98,20 +96,18 @@ func showKey(k apikey.Key) shownKey {
 }
 
 func newKeysList() *cobra.Command {
-	var out output.List
 	cmd := &cobra.Command{Use: "list", Short: "List a workspace's API keys, without the keys themselves", Args: exit.Arguments(cobra.NoArgs)}
-	out.Flags(cmd)
 	inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		keys, err := r.keys(nil).List(ctx, w.ID)
 		if err != nil {
 			return err
 		}
 		header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
-		return output.PrintAll(&out, cmd, keys, showKey, header, func(k apikey.Key) []string {
+		return output.PrintAll(cmd, keys, showKey, header, func(k apikey.Key) []string {
 			return []string{k.ID, k.Name, string(k.Role), k.Prefix + "...", output.Time(k.Created), output.Time(k.Expires), output.Time(k.LastUsed)}
 		})
 	})
-	cli.RemoteKeysList(cmd, &out)
+	cli.RemoteKeysList(cmd)
 	return cmd
 }
 
@@ -119,19 +115,17 @@ const keysRevokeLong = `The key stops working at once, and within a minute behin
 `
 
 func newKeysRevoke() *cobra.Command {
-	var done output.Outcome
 	var in string
 	cmd := &cobra.Command{Use: "revoke KEY_ID", Short: "Revoke an API key", Long: keysRevokeLong, Args: exit.Arguments(cobra.ExactArgs(1))}
 	cmd.Flags().StringVar(&in, "workspace", "", "id or name of the key's workspace (default: it is looked for in all)")
-	done.Flags(cmd)
 	onRecords(cmd, func(ctx context.Context, r *records, args []string) error {
 		w, err := r.revoke(ctx, in, args[0])
 		if err != nil {
 			return err
 		}
-		return done.Print(cmd, fmt.Sprintf("revoked key %s of workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
+		return output.Done(cmd, fmt.Sprintf("revoked key %s of workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
 	})
-	cli.RemoteKeysRevoke(cmd, &done)
+	cli.RemoteKeysRevoke(cmd)
 	return cmd
 }
 

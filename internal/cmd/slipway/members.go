@@ -24,7 +24,6 @@ slipway login, at the issuer of slipway serve --sign-in.
 `
 
 func newMembersAdd() *cobra.Command {
-	var done output.Outcome
 	var role, issuer string
 	cmd := &cobra.Command{Use: "add USER --role ROLE", Short: "Make a person a member", Long: membersAddLong, Args: exit.Arguments(cobra.ExactArgs(1))}
 	var parsed workspace.Role
@@ -34,13 +33,12 @@ func newMembersAdd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
 	cmd.Flags().StringVar(&issuer, "issuer", "", "issuer whose subject USER is, if USER is not an email address")
-	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
 		m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, parsed)
 		if err != nil {
 			return err
 		}
-		return done.Data(cmd, m.ID, showMember(m))
+		return output.Data(cmd, m.ID, showMember(m))
 	})
 }
 
@@ -71,22 +69,19 @@ func showMember(m workspace.Member) shownMember {
 }
 
 func newMembersList() *cobra.Command {
-	var out output.List
 	cmd := &cobra.Command{Use: "list", Short: "List a workspace's members", Args: exit.Arguments(cobra.NoArgs)}
-	out.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		members, err := r.workspaces.Members(ctx, w.ID)
 		if err != nil {
 			return err
 		}
-		return output.PrintAll(&out, cmd, members, showMember, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, func(m workspace.Member) []string {
+		return output.PrintAll(cmd, members, showMember, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, func(m workspace.Member) []string {
 			return []string{m.ID, m.User, m.Issuer, string(m.Role), output.Time(m.Updated)}
 		})
 	})
 }
 
 func newMembersSetRole() *cobra.Command {
-	var done output.Outcome
 	var role string
 	cmd := &cobra.Command{
 		Use: "set-role MEMBER --role ROLE", Short: "Give a member another role", Args: exit.Arguments(cobra.ExactArgs(1)),
@@ -98,13 +93,12 @@ func newMembersSetRole() *cobra.Command {
 		return err
 	}
 	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
-	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
 		m, err := r.workspaces.SetRole(ctx, w.ID, memberID(args[0]), parsed, nil)
 		if err != nil {
 			return err
 		}
-		return done.Print(cmd, fmt.Sprintf("%s is %s in workspace %s", m.User, m.Role, w.Name), showMember(m))
+		return output.Done(cmd, fmt.Sprintf("%s is %s in workspace %s", m.User, m.Role, w.Name), showMember(m))
 	})
 }
 
@@ -113,14 +107,12 @@ working at once, and within a minute behind the authorizer of an AWS stack.
 `
 
 func newMembersRemove() *cobra.Command {
-	var done output.Outcome
 	cmd := &cobra.Command{Use: "remove MEMBER", Short: "Take a member out of a workspace", Long: membersRemoveLong, Args: exit.Arguments(cobra.ExactArgs(1))}
-	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
 		if err := r.workspaces.RemoveMember(ctx, w.ID, memberID(args[0]), nil); err != nil {
 			return err
 		}
-		return done.Print(cmd, fmt.Sprintf("removed %s from workspace %s", args[0], w.Name), map[string]string{"id": memberID(args[0])})
+		return output.Done(cmd, fmt.Sprintf("removed %s from workspace %s", args[0], w.Name), map[string]string{"id": memberID(args[0])})
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/cmd/cli"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -45,6 +46,7 @@ type recordsSource struct {
 }
 
 func (p *recordsSource) flags(cmd *cobra.Command) {
+	output.WithJSON(cmd)
 	cmd.Long = strings.TrimSpace(cmd.Short + ".\n" + cmd.Long + placeHelp)
 	flags := cmd.Flags()
 	flags.StringVar(&p.data, "data", ".slipway", "data directory of a server on this machine")

@@ -32,14 +32,12 @@ use. Keep a copy of the new key file with your backups. To do without the older 
 `
 
 func newSecretsRotate() *cobra.Command {
-	var done output.Outcome
 	cmd := &cobra.Command{Use: "rotate", Short: "Make a new key, which protects secrets from now on", Long: secretsRotateLong, Args: exit.Arguments(cobra.NoArgs)}
-	done.Flags(cmd)
 	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
 		if err := r.rotate(ctx); err != nil {
 			return err
 		}
-		return done.Print(cmd, "secrets are sealed with a new key", map[string]bool{"rotated": true})
+		return output.Done(cmd, "secrets are sealed with a new key", map[string]bool{"rotated": true})
 	})
 }
 
@@ -50,9 +48,7 @@ older keys.
 `
 
 func newSecretsReseal() *cobra.Command {
-	var out output.List
 	cmd := &cobra.Command{Use: "reseal", Short: "Seal all secrets again with the newest key", Long: secretsResealLong, Args: exit.Arguments(cobra.NoArgs)}
-	out.Flags(cmd)
 	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
 		if r.data == nil {
 			return errKeptByKMS
@@ -69,7 +65,7 @@ func newSecretsReseal() *cobra.Command {
 		for _, kind := range slices.Sorted(maps.Keys(rewritten)) {
 			rows = append(rows, []string{kind, strconv.Itoa(rewritten[kind])})
 		}
-		return out.Print(cmd, rewritten, []string{"KIND", "SEALED ANEW"}, rows)
+		return output.Print(cmd, rewritten, []string{"KIND", "SEALED ANEW"}, rows)
 	})
 }
 
@@ -88,9 +84,7 @@ had an older key and the records of its time, change the secrets too.
 `
 
 func newSecretsRetire() *cobra.Command {
-	var done output.Outcome
 	cmd := &cobra.Command{Use: "retire", Short: "Remove all keys except the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs)}
-	done.Flags(cmd)
 	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
 		if r.data == nil {
 			return errKeptByKMS
@@ -106,7 +100,7 @@ func newSecretsRetire() *cobra.Command {
 		if len(held) > 0 {
 			sentence += "\ndeploy again, as their agents at listeners have tokens of a retired key: " + strings.Join(held, ", ")
 		}
-		return done.Print(cmd, sentence, map[string]any{"retired": gone, "deploy_again": held})
+		return output.Done(cmd, sentence, map[string]any{"retired": gone, "deploy_again": held})
 	})
 }
 

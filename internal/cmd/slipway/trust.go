@@ -29,7 +29,6 @@ the issuers that slipway serve --issuer names, on AWS the parameter Issuers.
 `
 
 func newTrustAdd() *cobra.Command {
-	var done output.Outcome
 	var role string
 	var claims []string
 	var rule trust.Rule
@@ -51,13 +50,12 @@ func newTrustAdd() *cobra.Command {
 	flags.StringVar(&rule.Issuer, "issuer", "", "issuer (iss) of the tokens")
 	flags.StringArrayVar(&claims, "claim", nil, "claim that a token must have, as repository_id=74; may be repeated")
 	flags.StringVar(&rule.Name, "name", "", "description of the rule's purpose")
-	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		made, err := r.rules.Create(ctx, w.ID, rule)
 		if err != nil {
 			return err
 		}
-		return done.Data(cmd, made.ID, showRule(made))
+		return output.Data(cmd, made.ID, showRule(made))
 	})
 }
 
@@ -76,15 +74,13 @@ func showRule(rule trust.Rule) shownRule {
 }
 
 func newTrustList() *cobra.Command {
-	var out output.List
 	cmd := &cobra.Command{Use: "list", Short: "List a workspace's trust rules", Args: exit.Arguments(cobra.NoArgs)}
-	out.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		rules, err := r.rules.List(ctx, w.ID)
 		if err != nil {
 			return err
 		}
-		return output.PrintAll(&out, cmd, rules, showRule, []string{"ID", "NAME", "ROLE", "ISSUER", "CLAIMS", "CREATED"}, func(rule trust.Rule) []string {
+		return output.PrintAll(cmd, rules, showRule, []string{"ID", "NAME", "ROLE", "ISSUER", "CLAIMS", "CREATED"}, func(rule trust.Rule) []string {
 			var claims []string
 			for _, name := range slices.Sorted(maps.Keys(rule.Claims)) {
 				claims = append(claims, name+"="+rule.Claims[name])
@@ -95,16 +91,14 @@ func newTrustList() *cobra.Command {
 }
 
 func newTrustRemove() *cobra.Command {
-	var done output.Outcome
 	cmd := &cobra.Command{
 		Use: "remove RULE_ID", Short: "Delete a trust rule", Args: exit.Arguments(cobra.ExactArgs(1)),
 		Long: "Its jobs are refused at once, and within a minute behind the authorizer of an AWS stack.\n",
 	}
-	done.Flags(cmd)
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
 		if err := r.rules.Delete(ctx, w.ID, args[0]); err != nil {
 			return err
 		}
-		return done.Print(cmd, fmt.Sprintf("removed trust rule %s from workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
+		return output.Done(cmd, fmt.Sprintf("removed trust rule %s from workspace %s", args[0], w.Name), map[string]string{"id": args[0]})
 	})
 }

@@ -28,15 +28,13 @@ data key.
 `
 
 func newWorkspacesCreate() *cobra.Command {
-	var done output.Outcome
 	cmd := &cobra.Command{Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: exit.Arguments(cobra.ExactArgs(1))}
-	done.Flags(cmd)
 	return onRecords(cmd, func(ctx context.Context, r *records, args []string) error {
 		w, err := r.workspaces.Create(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return done.Data(cmd, w.ID, showWorkspace(w))
+		return output.Data(cmd, w.ID, showWorkspace(w))
 	})
 }
 
@@ -52,15 +50,13 @@ func showWorkspace(w workspace.Workspace) shownWorkspace {
 }
 
 func newWorkspacesList() *cobra.Command {
-	var out output.List
 	cmd := &cobra.Command{Use: "list", Short: "List the workspaces", Args: exit.Arguments(cobra.NoArgs)}
-	out.Flags(cmd)
 	return onRecords(cmd, func(ctx context.Context, r *records, _ []string) error {
 		all, err := r.workspaces.List(ctx)
 		if err != nil {
 			return err
 		}
-		return output.PrintAll(&out, cmd, all, showWorkspace, []string{"ID", "NAME", "CREATED"}, func(w workspace.Workspace) []string {
+		return output.PrintAll(cmd, all, showWorkspace, []string{"ID", "NAME", "CREATED"}, func(w workspace.Workspace) []string {
 			return []string{w.ID, w.Name, output.Time(w.Created)}
 		})
 	})
