@@ -89,21 +89,15 @@ func decode(ref Ref, kind string, item *table.Item) (Assistant, error) {
 
 // put returns the write of an assistant's item.
 func (a Assistant) put(now time.Time, condition table.Cond) table.Put {
-	return table.Put{If: condition, Item: table.Item{
-		Key:   keys.Assistant(a.Workspace, a.Deployment, a.Assistant),
-		Attrs: record.Attrs(kind, now, table.Attrs{attrCurrent: a.Version, attrNewest: a.newest}),
-		Body:  record.Encode(a.Content),
-	}}
+	key, own := keys.Assistant(a.Workspace, a.Deployment, a.Assistant), table.Attrs{attrCurrent: a.Version, attrNewest: a.newest}
+	return table.Put{Item: record.Item(key, kind, now, own, record.Encode(a.Content)), If: condition}
 }
 
 // putVersion returns the write of a version's item. It replaces a version that a deleted
 // assistant with the same id has left.
 func (a Assistant) putVersion(now time.Time) table.Put {
-	return table.Put{Item: table.Item{
-		Key:   keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, a.Version),
-		Attrs: record.Attrs(versionKind, now, nil),
-		Body:  record.Encode(a.Content),
-	}}
+	key := keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, a.Version)
+	return table.Put{Item: record.Item(key, versionKind, now, nil, record.Encode(a.Content))}
 }
 
 // NotFound returns the fault of an assistant that does not exist.

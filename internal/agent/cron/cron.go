@@ -99,13 +99,11 @@ func (c Cron) entry(now time.Time) map[table.Index]table.Key {
 
 // put stores a new cron.
 func (c Cron) put() (table.Put, error) {
-	item := table.Item{
-		Key: c.key(), Attrs: record.Attrs(kind, c.Created, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: ""}), Body: record.Encode(c.Content),
-	}
+	put := record.New(c.key(), kind, c.Created, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: ""}, record.Encode(c.Content))
 	if !c.Next.IsZero() {
-		item.Index = c.entry(c.Created)
+		put.Item.Index = c.entry(c.Created)
 	}
-	return table.Put{Item: item, If: table.Absent()}, c.checkSize(item.Body)
+	return put, c.checkSize(put.Item.Body)
 }
 
 func (c Cron) checkSize(body []byte) error {

@@ -57,14 +57,10 @@ const (
 // last event. A void batch of an earlier worker may stand there, and is replaced.
 func (d *draft) putEvents(now time.Time) table.Put {
 	last := d.events[len(d.events)-1].Position
-	return table.Put{
-		Item: table.Item{
-			Key:   keys.Event(d.Run.Workspace, d.Run.Deployment, d.Run.Thread, last),
-			Attrs: record.Attrs(eventKind, now, table.Attrs{attrEventAttempt: d.Run.Attempt, attrEventClaim: d.claim}),
-			Body:  record.Encode(d.events),
-		},
-		If: table.AbsentOrBelow(attrEventClaim, d.claim+1),
-	}
+	key := keys.Event(d.Run.Workspace, d.Run.Deployment, d.Run.Thread, last)
+	own := table.Attrs{attrEventAttempt: d.Run.Attempt, attrEventClaim: d.claim}
+	item := record.Item(key, eventKind, now, own, record.Encode(d.events))
+	return table.Put{Item: item, If: table.AbsentOrBelow(attrEventClaim, d.claim+1)}
 }
 
 // batch is a stored batch of events.

@@ -64,10 +64,7 @@ func permitKey(run Run) table.Key {
 }
 
 func putPermit(run Run, now time.Time) table.Put {
-	return table.Put{
-		Item: table.Item{Key: permitKey(run), Attrs: record.Attrs(permitKind, now, table.Attrs{attrHolder: run.Run, attrHolderThread: run.Thread})},
-		If:   table.Absent(),
-	}
+	return record.New(permitKey(run), permitKind, now, table.Attrs{attrHolder: run.Run, attrHolderThread: run.Thread}, nil)
 }
 
 // releasePermit gives the run's permit to the first waiting run. It does nothing for a run without

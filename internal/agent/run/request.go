@@ -66,14 +66,8 @@ func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
 		return body, nil
 	}
 	b := r.bulk()
-	return record.Encode(r), &table.Put{
-		Item: table.Item{
-			Key:   keys.RunRequest(ref.Workspace, ref.Deployment, ref.Thread, ref.Run),
-			Attrs: record.Attrs(requestKind, now, nil),
-			Body:  record.Encode(b),
-		},
-		If: table.Absent(),
-	}
+	put := record.New(keys.RunRequest(ref.Workspace, ref.Deployment, ref.Thread, ref.Run), requestKind, now, nil, record.Encode(b))
+	return record.Encode(r), &put
 }
 
 // loadBulk completes the requests of runs. It returns record.ErrLost if a run was removed since it

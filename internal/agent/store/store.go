@@ -122,14 +122,9 @@ func (s *Store) isOpen(owner Owner, namespace []string, expires bool) table.Writ
 
 // opened returns the write of a new marker in place of the existing marker, if there is one.
 func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires bool, standing *table.Item) table.Write {
-	put := table.Put{
-		Item: table.Item{
-			Key:   keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace),
-			Attrs: record.Attrs(markerKind, now, table.Attrs{attrOpen: true, attrFades: expires}),
-			Index: map[table.Index]table.Key{table.ByList: keys.StoreNamespaceEntry(owner.Workspace, owner.Deployment, namespace)},
-		},
-		If: table.Absent(),
-	}
+	key := keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace)
+	put := record.New(key, markerKind, now, table.Attrs{attrOpen: true, attrFades: expires}, nil)
+	put.Item.Index = map[table.Index]table.Key{table.ByList: keys.StoreNamespaceEntry(owner.Workspace, owner.Deployment, namespace)}
 	if standing != nil {
 		put.If = unchanged(standing)
 		put.Item.Attrs[attrFades] = expires || standing.Bool(attrFades)

@@ -154,11 +154,8 @@ func keyOf(ref Ref, number int64) table.Key {
 
 // item returns the item of the checkpoint.
 func (s State) item(ref Ref) table.Item {
-	return table.Item{
-		Key:   keyOf(ref, s.At.Number),
-		Attrs: record.Attrs(checkpointKind, s.At.Created, table.Attrs{attrBase: s.base}),
-		Body:  record.Encode(checkpointBody{s.At, s.stored}),
-	}
+	own, body := table.Attrs{attrBase: s.base}, record.Encode(checkpointBody{s.At, s.stored})
+	return record.Item(keyOf(ref, s.At.Number), checkpointKind, s.At.Created, own, body)
 }
 
 // numberDigits is how many digits at the end of an id that the server made are its checkpoint's

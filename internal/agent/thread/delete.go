@@ -61,10 +61,8 @@ func changedMeanwhile(ref Ref) error {
 // burial returns the writes that put a tombstone in the place of a thread that was read.
 func (s *Store) burial(t Thread) record.Outbox {
 	now := s.now()
-	grave := table.Item{
-		Key: t.Key(), Attrs: record.Attrs(graveKind, now, nil),
-		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(t.Workspace, t.Deployment, t.Thread, t.Created)},
-	}
+	grave := record.Item(t.Key(), graveKind, now, nil, nil)
+	grave.Index = map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(t.Workspace, t.Deployment, t.Thread, t.Created)}
 	writes := []table.Write{
 		table.Put{Item: grave, If: table.All(t.unchanged(), t.countedAsRead())}, s.putTTL(t.Ref, TTL{Strategy: StrategyDelete}, now, now.Add(erasure)),
 	}

@@ -207,7 +207,7 @@ func (c chain) put(key table.Key, number int64, now time.Time, next graph.Checkp
 	c.number, c.Checkpoint = number, bare(next)
 	attrs := named(c.Checkpoint)
 	attrs[attrBase], attrs[attrFrom] = c.base, from
-	return c, table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(frameKind, now, attrs), Body: body}, If: table.Absent()}
+	return c, record.New(key, frameKind, now, attrs, body)
 }
 
 // bare returns a checkpoint as the agent gets it back.
@@ -314,11 +314,8 @@ func (f frame) take(w graph.Writes) frame {
 // put returns the frame with one more item since the checkpoint, and the write that stores it.
 func (f frame) put(ref Ref, now time.Time, attrs table.Attrs, body sinceBody) (frame, table.Put) {
 	f.items++
-	return f, table.Put{Item: table.Item{
-		Key:   keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, f.at, f.items),
-		Attrs: record.Attrs(sinceKind, now, attrs),
-		Body:  record.Encode(body),
-	}, If: table.Absent()}
+	key := keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, f.at, f.items)
+	return f, record.New(key, sinceKind, now, attrs, record.Encode(body))
 }
 
 // ReadFrame returns the log with the data from which the agent goes on, so that the agent can

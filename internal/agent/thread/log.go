@@ -117,10 +117,8 @@ func (l Log) follow(now time.Time, change Change, c graph.Checkpoint) (Log, []ta
 		return l, nil, err
 	}
 	next.Agent = &Mark{Number: number, ID: c.ID, Keep: keep}
-	named := table.Put{Item: table.Item{
-		Key:   keys.CheckpointName(l.ref.Workspace, l.ref.Deployment, l.ref.Thread, c.ID),
-		Attrs: record.Attrs(nameKind, now, table.Attrs{attrNumber: number}),
-	}}
+	name := keys.CheckpointName(l.ref.Workspace, l.ref.Deployment, l.ref.Thread, c.ID)
+	named := table.Put{Item: record.Item(name, nameKind, now, table.Attrs{attrNumber: number}, nil)}
 	results := l.resultsOf(c)
 	l.Values, l.frame = change.Values, frame
 	l, put := l.store(next, contents{Patch: &change.Patch}, results)

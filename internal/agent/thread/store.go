@@ -59,12 +59,9 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 	if err := checkMetadata(metadata); err != nil {
 		return Thread{}, err
 	}
-	item := table.Item{
-		Key:   ref.Key(),
-		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(StatusIdle), attrEpoch: int64(0), attrCheckpoint: int64(-1)}),
-		Body:  record.Encode(body{Metadata: metadata}),
-		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
-	}
+	own := table.Attrs{attrStatus: string(StatusIdle), attrEpoch: int64(0), attrCheckpoint: int64(-1)}
+	item := record.Item(ref.Key(), kind, now, own, record.Encode(body{Metadata: metadata}))
+	item.Index = map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)}
 	slot := s.threadSlot(ref)
 	if !counted {
 		item.Attrs[attrTemporary] = true

@@ -41,10 +41,9 @@ const attrPruned = "pruned"
 // the thread. Changes of the thread do not move this time: the timer itself checks whether the
 // thread has changed.
 func (s *Store) putTTL(ref Ref, ttl TTL, now, due time.Time) table.Put {
-	return table.Put{Item: table.Item{
-		Key: keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), Attrs: record.Attrs(ttlKind, now, nil), Body: record.Encode(ttl),
-		Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},
-	}}
+	item := record.Item(keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), ttlKind, now, nil, record.Encode(ttl))
+	item.Index = map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)}
+	return table.Put{Item: item}
 }
 
 // replaceTTL is the write that replaces the time to live that a thread has; nil removes it.

@@ -311,12 +311,9 @@ func isLater(item *table.Item, than int64) (bool, error) {
 func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
 	copied := t
 	copied.Config = nil // it has no runs yet
-	item := table.Item{
-		Key:   ref.Key(),
-		Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(t.Rest.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}),
-		Body:  copied.encodeBody(),
-		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
-	}
+	own := table.Attrs{attrStatus: string(t.Rest.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}
+	item := record.Item(ref.Key(), kind, now, own, copied.encodeBody())
+	item.Index = map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)}
 	if !t.StateUpdated.IsZero() {
 		item.Attrs[attrStateUpdated] = clock.Format(t.StateUpdated)
 	}

@@ -160,31 +160,21 @@ func taken(name string) error {
 }
 
 func (s *Store) putName(d Deployment, now time.Time) table.Write {
-	item := table.Item{
-		Key:  keys.DeploymentName(d.Workspace, d.Name),
-		Body: record.Encode(d.Deployment), Attrs: record.Attrs("deployment_name", now, nil),
-		Index: map[table.Index]table.Key{table.ByDue: keys.DeploymentEntry(d.Deployment)},
-	}
+	put := record.New(keys.DeploymentName(d.Workspace, d.Name), "deployment_name", now, nil, record.Encode(d.Deployment))
+	put.Item.Index = map[table.Index]table.Key{table.ByDue: keys.DeploymentEntry(d.Deployment)}
 	if kind := d.SourceConfig.DeploymentType; kind != nil && isFree(*kind) {
-		item.Index[table.ByList] = keys.FreeDeploymentEntry(d.Workspace, d.Deployment)
+		put.Item.Index[table.ByList] = keys.FreeDeploymentEntry(d.Workspace, d.Deployment)
 	}
-	return table.Put{Item: item, If: table.Absent()}
+	return put
 }
 
 func (s *Store) put(d Deployment) table.Write {
-	index := map[table.Index]table.Key{table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment)}
+	put := record.New(d.Key(), kind, d.Created, table.Attrs{
+		attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrImage: d.ImageVersion, attrReplicas: d.replicas,
+	}, record.Encode(d.Spec))
+	put.Item.Index = map[table.Index]table.Key{table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment)}
 	if d.Busy {
-		index[table.ByDue] = keys.RolloutEntry(d.Deployment, d.Created.Add(rolloutLease))
+		put.Item.Index[table.ByDue] = keys.RolloutEntry(d.Deployment, d.Created.Add(rolloutLease))
 	}
-	return table.Put{
-		Item: table.Item{
-			Key: d.Key(),
-			Attrs: record.Attrs(kind, d.Created, table.Attrs{
-				attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrImage: d.ImageVersion, attrReplicas: d.replicas,
-			}),
-			Body:  record.Encode(d.Spec),
-			Index: index,
-		},
-		If: table.Absent(),
-	}
+	return put
 }

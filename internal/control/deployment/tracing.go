@@ -64,8 +64,7 @@ func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) 
 		return nil, err
 	case p.ID == "":
 		d.TracingProject = id.New(now)
-		attrs := record.Attrs(kindProject, now, table.Attrs{attrProject: d.TracingProject, attrOwner: d.Deployment})
-		return table.Put{Item: table.Item{Key: key, Attrs: attrs}, If: table.Absent()}, nil
+		return record.New(key, kindProject, now, table.Attrs{attrProject: d.TracingProject, attrOwner: d.Deployment}, nil), nil
 	case p.Deployment != "":
 		return nil, taken(d.Name)
 	default:

@@ -130,10 +130,7 @@ func (m means) use(ref Ref, deployment string, now time.Time) []table.Write {
 		// The write increases the version, so that a deletion which looked for uses before
 		// this write looks again. It is no change for users.
 		table.Update{Key: m.item.Key, Add: map[string]int64{record.Version: 1}, If: unchanged(m.item)},
-		table.Put{
-			Item: table.Item{Key: keys.IntegrationUse(ref.Workspace, ref.Integration, deployment), Attrs: record.Attrs("integration_use", now, nil)},
-			If:   table.Absent(),
-		},
+		record.New(keys.IntegrationUse(ref.Workspace, ref.Integration, deployment), "integration_use", now, nil, nil),
 	}
 }
 

@@ -69,16 +69,11 @@ func (s *Service) CreateCredential(ctx context.Context, request NewCredential, n
 	if err != nil {
 		return Credential{}, fmt.Errorf("seal credential: %w", err)
 	}
-	o := record.Write(table.Put{
-		Item: table.Item{
-			Key: c.credentialKey(), Attrs: record.Attrs(kindCredential, now, table.Attrs{attrHost: host, attrUser: c.User}), Body: sealed,
-		},
-		If: table.Absent(),
-	}, audit.New(ctx, audit.CreateIntegration, c.Integration, host).Write(c.Workspace, now))
-	if err := record.AddNotes(ctx, &o, c, notes...); err != nil {
-		return Credential{}, err
-	}
-	return c, record.Commit(ctx, s.table, o)
+	o := record.Write(
+		record.New(c.credentialKey(), kindCredential, now, table.Attrs{attrHost: host, attrUser: c.User}, sealed),
+		audit.New(ctx, audit.CreateIntegration, c.Integration, host).Write(c.Workspace, now),
+	)
+	return record.CommitNew(ctx, s.table, o, c, notes...)
 }
 
 // parseHost returns the normalized form of a host.

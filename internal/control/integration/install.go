@@ -34,13 +34,9 @@ func (s *Service) BeginInstall(ctx context.Context, workspace string) (link stri
 	}
 	now := s.now()
 	made := oauthstate.New(workspace, id.New(now))
-	err = s.table.Transact(ctx, table.Put{
-		Item: table.Item{
-			Key: requestKey(made), Attrs: record.Attrs(kindInstallRequest, now, table.Attrs{attrState: made.Hash()}), Expires: now.Add(installTime),
-		},
-		If: table.Absent(),
-	})
-	if err != nil {
+	put := record.New(requestKey(made), kindInstallRequest, now, table.Attrs{attrState: made.Hash()}, nil)
+	put.Item.Expires = now.Add(installTime)
+	if err := s.table.Transact(ctx, put); err != nil {
 		return "", fmt.Errorf("create install request: %w", err)
 	}
 	return app.installURL(made.String()), nil

@@ -95,20 +95,18 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 		}
 		now := s.now()
 		i = Installation{Ref: Ref{workspace, id.New(now)}, InstallationID: installation, Name: name, Created: now, Updated: now}
-		writes := []table.Write{table.Put{Item: table.Item{
-			Key:   i.key(),
-			Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
-		}, If: table.Absent()}, audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now)}
+		writes := []table.Write{
+			record.New(i.key(), kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}, nil),
+			audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now),
+		}
 		if former != "" {
 			if i, writes, err = s.takeOver(ctx, i, former); err != nil {
 				return i, o, err
 			}
 		}
-		o.AddOr(table.Put{Item: table.Item{
-			Key:   keys.InstallationBinding(workspace, installation),
-			Attrs: record.Attrs(kindBinding, now, table.Attrs{attrIntegration: i.Integration}),
-			Index: map[table.Index]table.Key{table.ByList: keys.InstallationBindingEntry(workspace, installation)},
-		}, If: table.Absent()}, func(binding *table.Item) error {
+		put := record.New(keys.InstallationBinding(workspace, installation), kindBinding, now, table.Attrs{attrIntegration: i.Integration}, nil)
+		put.Item.Index = map[table.Index]table.Key{table.ByList: keys.InstallationBindingEntry(workspace, installation)}
+		o.AddOr(put, func(binding *table.Item) error {
 			existing = &Ref{workspace, binding.Text(attrIntegration)}
 			return errBound
 		})

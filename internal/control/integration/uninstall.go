@@ -43,12 +43,10 @@ func (s *Service) gate(ctx context.Context, installation int64) (gate, error) {
 
 // next returns the write of the gate, which takes the turn after the turn that was read.
 func (g gate) next(now time.Time) table.Write {
-	put := table.Put{Item: table.Item{
-		Key:   keys.InstallationGate(g.installation),
-		Attrs: record.Attrs(kindGate, now, table.Attrs{attrTurn: id.New(now), attrIsLeaving: g.closed, attrBound: g.bound}),
-	}, If: table.Equals(attrTurn, g.turn)}
-	if g.turn == "" {
-		put.If = table.Absent()
+	own := table.Attrs{attrTurn: id.New(now), attrIsLeaving: g.closed, attrBound: g.bound}
+	put := record.New(keys.InstallationGate(g.installation), kindGate, now, own, nil)
+	if g.turn != "" {
+		put.If = table.Equals(attrTurn, g.turn)
 	}
 	return put
 }

@@ -90,12 +90,11 @@ func (s *Store) admission(ctx context.Context, session Session, ref compute.Ref,
 		refusal.RetryAfter = max(time.Second, filling(size-left))
 		return nil, refusal
 	}
+	next := record.Item(allowance, kindOutput, now, table.Attrs{attrLeft: left - size, attrAt: clock.Format(now)}, nil)
+	next.Expires = now.Add(2 * filling(outputBurst)) // by then the allowance is full again
 	return []table.Write{
 		table.Check{Key: releaseKey(ref), If: table.Equals(attrListener, session.Listener)},
-		table.Put{Item: table.Item{
-			Key: allowance, Attrs: record.Attrs(kindOutput, now, table.Attrs{attrLeft: left - size, attrAt: clock.Format(now)}),
-			Expires: now.Add(2 * filling(outputBurst)), // by then the allowance is full again
-		}, If: same},
+		table.Put{Item: next, If: same},
 	}, nil
 }
 

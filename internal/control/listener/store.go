@@ -82,19 +82,11 @@ func (s *Store) Create(ctx context.Context, request NewListener, notes ...record
 		own[attrSoftware] = *l.Version
 	}
 	var o record.Outbox
-	o.AddOr(table.Put{Item: table.Item{
-		Key:  keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID),
-		Body: record.Encode(l.Listener), Attrs: record.Attrs("listener_name", now, nil),
-	}, If: table.Absent()}, record.Always(fault.New(fault.Conflict,
+	name := record.New(keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID), "listener_name", now, nil, record.Encode(l.Listener))
+	o.AddOr(name, record.Always(fault.New(fault.Conflict,
 		"A listener with the compute_type %s and the compute_id %q already exists.", l.ComputeType, l.ComputeID)))
-	o.Add(
-		table.Put{Item: table.Item{Key: l.Key(), Body: record.Encode(l.Spec), Attrs: record.Attrs(kind, now, own)}, If: table.Absent()},
-		l.audit(ctx, audit.CreateListener, now),
-	)
-	if err := record.AddNotes(ctx, &o, l, notes...); err != nil {
-		return Listener{}, err
-	}
-	return l, record.Commit(ctx, s.table, o)
+	o.Add(record.New(l.Key(), kind, now, own, record.Encode(l.Spec)), l.audit(ctx, audit.CreateListener, now))
+	return record.CommitNew(ctx, s.table, o, l, notes...)
 }
 
 // audit returns the write that notes a user's action on the listener.

@@ -80,13 +80,9 @@ func (t *Target) application(ctx context.Context, spec compute.Release) (o recor
 		o.Add(change)
 	} else {
 		set[attrListener], set[attrStatus], set[attrDelivered] = at.Listener, string(waiting), false
-		o.Add(table.Put{
-			Item: table.Item{
-				Key: releaseKey(spec.Ref), Attrs: record.Attrs(kindRelease, now, set), Body: record.Encode(body),
-				Index: map[table.Index]table.Key{table.ByList: keys.ListenerReleaseEntry(at.Workspace, at.Listener, spec.Revision)},
-			},
-			If: table.Absent(),
-		})
+		put := record.New(releaseKey(spec.Ref), kindRelease, now, set, record.Encode(body))
+		put.Item.Index = map[table.Index]table.Key{table.ByList: keys.ListenerReleaseEntry(at.Workspace, at.Listener, spec.Revision)}
+		o.Add(put)
 	}
 	o.Add(next.put(now), ring(at, next.order, now))
 	return o, nil

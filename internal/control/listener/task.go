@@ -49,9 +49,8 @@ func (t task) key() table.Key { return keys.ListenerTask(t.Workspace, t.listener
 // put returns the write that makes the task the only task of its revision. Release and task
 // change together, so that the condition on the release is enough.
 func (t task) put(now time.Time) table.Write {
-	return table.Put{Item: table.Item{Key: t.key(), Attrs: record.Attrs(kindTask, now, table.Attrs{
-		attrDeployment: t.Deployment, attrOrder: t.order, attrVerb: string(t.verb), attrEpoch: int64(0),
-	})}}
+	own := table.Attrs{attrDeployment: t.Deployment, attrOrder: t.order, attrVerb: string(t.verb), attrEpoch: int64(0)}
+	return table.Put{Item: record.Item(t.key(), kindTask, now, own, nil)}
 }
 
 // deliver returns the write that gives the task to a session, or leaves it there for longer.
@@ -74,7 +73,6 @@ func (t task) isFor(session Session, now time.Time) bool {
 
 // ring returns the write that wakes a listener.
 func ring(at Ref, order string, now time.Time) table.Write {
-	return table.Put{Item: table.Item{
-		Key: keys.ListenerBell(at.Workspace, at.Listener), Attrs: record.Attrs("listener_bell", now, table.Attrs{attrOrder: order}),
-	}}
+	key := keys.ListenerBell(at.Workspace, at.Listener)
+	return table.Put{Item: record.Item(key, "listener_bell", now, table.Attrs{attrOrder: order}, nil)}
 }

@@ -54,10 +54,7 @@ func (p Place) Use(deployment string, now time.Time) []table.Write {
 		// The write increases the version, so that a Patch or a Delete that looked for uses
 		// before this write looks again. It is no change for users.
 		table.Update{Key: p.Key(), Add: map[string]int64{record.Version: 1}, If: table.All(present(), p.as.unchanged())},
-		table.Put{
-			Item: table.Item{Key: keys.ListenerUse(p.Workspace, p.Listener, p.Namespace, deployment), Attrs: record.Attrs("listener_use", now, nil)},
-			If:   table.Absent(),
-		},
+		record.New(keys.ListenerUse(p.Workspace, p.Listener, p.Namespace, deployment), "listener_use", now, nil, nil),
 	}
 }
 

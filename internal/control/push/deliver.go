@@ -88,13 +88,13 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 		return err
 	}
 	key := keys.PushDelivery(t.workspace, t.deployment, d.ID)
-	noted := func(life time.Duration) table.Put {
+	noted := func(life time.Duration, condition table.Cond) table.Put {
 		now := r.cfg.Now()
-		return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(life)}}
+		item := record.Item(key, kindDelivery, now, nil, nil)
+		item.Expires = now.Add(life)
+		return table.Put{Item: item, If: condition}
 	}
-	claim := noted(claimTime)
-	claim.If = table.Absent()
-	if first, err := record.Try(ctx, r.cfg.Table, claim); err != nil || !first {
+	if first, err := record.Try(ctx, r.cfg.Table, noted(claimTime, table.Absent())); err != nil || !first {
 		return err
 	}
 	err := r.cfg.Builder.Build(ctx, t.workspace, t.deployment, c.commit)
@@ -102,7 +102,7 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 		err = fmt.Errorf("build deployment %s for a push: %w", t.deployment, err)
 		return errors.Join(err, r.cfg.Table.Transact(ctx, table.Delete{Key: key}))
 	}
-	if err := r.cfg.Table.Transact(ctx, noted(deliveredTime)); err != nil {
+	if err := r.cfg.Table.Transact(ctx, noted(deliveredTime, table.Cond{})); err != nil {
 		return fmt.Errorf("note push delivery: %w", err)
 	}
 	return nil
@@ -127,9 +127,8 @@ func (r *Receiver) noteNames(ctx context.Context, workspace string, repository i
 	if repository == 0 || len(names) == len(earlier) {
 		return nil
 	}
-	item := table.Item{
-		Key: keys.RepositoryNames(workspace, repository), Attrs: record.Attrs(kindNames, r.cfg.Now(), nil), Body: record.Encode(names[max(0, len(names)-maxNames):]),
-	}
+	kept := record.Encode(names[max(0, len(names)-maxNames):])
+	item := record.Item(keys.RepositoryNames(workspace, repository), kindNames, r.cfg.Now(), nil, kept)
 	if err := r.cfg.Table.Transact(ctx, table.Put{Item: item}); err != nil {
 		return fmt.Errorf("note repository names: %w", err)
 	}

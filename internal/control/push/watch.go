@@ -36,11 +36,9 @@ func (w Watch) Write(now time.Time) table.Write {
 	if !w.BuildOnPush || !ok || w.RepoRef == "" || strings.HasPrefix(w.RepoRef, "refs/") {
 		return table.Delete{Key: key}
 	}
-	return table.Put{Item: table.Item{
-		Key:   key,
-		Attrs: record.Attrs(kindWatch, now, table.Attrs{attrRepository: repository, attrBranch: w.RepoRef}),
-		Index: map[table.Index]table.Key{table.ByList: keys.PushWatchEntry(w.Workspace, repository, w.RepoRef, w.Deployment)},
-	}}
+	item := record.Item(key, kindWatch, now, table.Attrs{attrRepository: repository, attrBranch: w.RepoRef}, nil)
+	item.Index = map[table.Index]table.Key{table.ByList: keys.PushWatchEntry(w.Workspace, repository, w.RepoRef, w.Deployment)}
+	return table.Put{Item: item}
 }
 
 // target is a deployment that a push may be for.

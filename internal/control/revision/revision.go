@@ -165,14 +165,8 @@ func Made(ref Ref, spec Spec, status Status, now time.Time) Revision {
 }
 
 func put(ref Ref, spec Spec, status Status, now time.Time) table.Put {
-	return table.Put{
-		Item: table.Item{
-			Key:   ref.Key(),
-			Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(status), attrSince + string(status): clock.Format(now)}),
-			Body:  record.Encode(spec),
-		},
-		If: table.Absent(),
-	}
+	own := table.Attrs{attrStatus: string(status), attrSince + string(status): clock.Format(now)}
+	return record.New(ref.Key(), kind, now, own, record.Encode(spec))
 }
 
 // PutBuilt creates a revision from the values from which another revision was made. It

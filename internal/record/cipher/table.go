@@ -66,7 +66,7 @@ const kind = "encrypted"
 // Mark is the write that marks a deployment. It belongs into the transaction from which on the
 // deployment's agent can encrypt.
 func Mark(workspace, deployment string, now time.Time) table.Write {
-	return table.Put{Item: table.Item{Key: keys.Encrypted(workspace, deployment), Attrs: record.Attrs(kind, now, nil)}}
+	return table.Put{Item: record.Item(keys.Encrypted(workspace, deployment), kind, now, nil, nil)}
 }
 
 // remembered is how long the note of an erased deployment is kept: messages to webhooks about its
@@ -80,7 +80,8 @@ func (t *Table) Erase(ctx context.Context, workspace, deployment string) error {
 		return nil
 	}
 	now := t.now()
-	note := table.Item{Key: keys.Encrypted(workspace, deployment), Attrs: record.Attrs(kind, now, nil), Expires: now.Add(remembered)}
+	note := record.Item(keys.Encrypted(workspace, deployment), kind, now, nil, nil)
+	note.Expires = now.Add(remembered)
 	if err := t.Table.Transact(ctx, table.Put{Item: note}); err != nil {
 		return fmt.Errorf("forget that deployment %s is encrypted: %w", deployment, err)
 	}

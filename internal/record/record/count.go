@@ -37,7 +37,7 @@ func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more in
 		change.Add[attrCount] = more
 		return item.Int(attrCount), change, nil
 	}
-	return 0, table.Put{If: table.Absent(), Item: table.Item{Key: c.Key, Attrs: Attrs(kindCount, now, table.Attrs{attrCount: more})}}, nil
+	return 0, New(c.Key, kindCount, now, table.Attrs{attrCount: more}, nil), nil
 }
 
 // Read returns how many items there are.

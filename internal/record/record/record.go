@@ -39,6 +39,16 @@ func Attrs(kind string, now time.Time, own table.Attrs) table.Attrs {
 	return attrs
 }
 
+// Item returns a new item: the envelope, the item's own attributes, and a body, which may be nil.
+func Item(key table.Key, kind string, now time.Time, own table.Attrs, body []byte) table.Item {
+	return table.Item{Key: key, Attrs: Attrs(kind, now, own), Body: body}
+}
+
+// New returns the write of an item as Item makes it, at a key that no item has.
+func New(key table.Key, kind string, now time.Time, own table.Attrs, body []byte) table.Put {
+	return table.Put{Item: Item(key, kind, now, own, body), If: table.Absent()}
+}
+
 // Change returns an update of an item that increments its version and notes the time.
 func Change(key table.Key, now time.Time, set table.Attrs, condition table.Cond) table.Update {
 	if set == nil {

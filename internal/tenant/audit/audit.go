@@ -132,9 +132,9 @@ func Refusal(ctx context.Context, resource, detail string) Entry {
 
 // Write returns the write that adds the entry to a workspace's log.
 func (e Entry) Write(workspace string, now time.Time) table.Write {
-	return table.Put{If: table.Absent(), Item: table.Item{
-		Key: keys.AuditEntry(workspace, id.New(now)), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(e), Expires: now.Add(retention),
-	}}
+	put := record.New(keys.AuditEntry(workspace, id.New(now)), kind, now, nil, record.Encode(e))
+	put.Item.Expires = now.Add(retention)
+	return put
 }
 
 // Store reads the log, and adds entries that belong to no transaction.

@@ -44,14 +44,10 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string, notes
 	c := Connection{Token: t, ID: id.New(now), Agent: agent, Created: now}
 	var o record.Outbox
 	o.AddOr(table.Check{Key: t.Key(), If: table.Present()}, record.Always(tokenNotFound(ref.Token)))
-	o.AddOr(table.Put{
-		Item: table.Item{
-			Key:   keys.AuthConnection(ref.Workspace, agent, t.Token),
-			Attrs: record.Attrs(kindConnection, now, table.Attrs{attrID: c.ID, attrUser: t.User, attrAgent: agent}),
-			Index: map[table.Index]table.Key{table.ByList: keys.AuthConnectionListEntry(ref.Workspace, t.Token, agent)},
-		},
-		If: table.Absent(),
-	}, record.Always(fault.New(fault.Conflict, "The agent is connected to the token already.")))
+	own := table.Attrs{attrID: c.ID, attrUser: t.User, attrAgent: agent}
+	put := record.New(keys.AuthConnection(ref.Workspace, agent, t.Token), kindConnection, now, own, nil)
+	put.Item.Index = map[table.Index]table.Key{table.ByList: keys.AuthConnectionListEntry(ref.Workspace, t.Token, agent)}
+	o.AddOr(put, record.Always(fault.New(fault.Conflict, "The agent is connected to the token already.")))
 	o.Add(t.event(TokenConnected, agent, "", now), t.audit(ctx, audit.ConnectAuthToken, now))
 	return record.CommitNew(ctx, s.Table, o, c, notes...)
 }

@@ -52,16 +52,11 @@ const (
 
 // event returns an event of the token and an agent.
 func (t Token) event(what EventType, agent, detail string, now time.Time) table.Write {
-	return table.Put{
-		Item: table.Item{
-			Key: keys.AuthEvent(t.Workspace, t.User, id.New(now)),
-			Attrs: record.Attrs(kindEvent, now, table.Attrs{
-				attrType: string(what), attrToken: t.Token, attrProviderID: t.ProviderID, attrAgent: agent, attrDetail: detail,
-			}),
-			Expires: now.Add(eventTime),
-		},
-		If: table.Absent(),
-	}
+	put := record.New(keys.AuthEvent(t.Workspace, t.User, id.New(now)), kindEvent, now, table.Attrs{
+		attrType: string(what), attrToken: t.Token, attrProviderID: t.ProviderID, attrAgent: agent, attrDetail: detail,
+	}, nil)
+	put.Item.Expires = now.Add(eventTime)
+	return put
 }
 
 // audit returns the entry of the workspace's log for an action of a caller on the token.

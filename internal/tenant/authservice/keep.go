@@ -120,21 +120,15 @@ func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (tab
 	}
 	attrs[attrProvider], attrs[attrProviderID], attrs[attrEndpoints] = p.ID, p.ProviderID, p.endpoints
 	attrs[attrUser], attrs[attrAgent], attrs[attrCounted] = k.User, k.agent, true
-	return table.Put{
-		Item: table.Item{
-			Key: k.Key(), Attrs: record.Attrs(kindToken, now, attrs), Body: body,
-			Index: map[table.Index]table.Key{table.ByList: keys.AuthTokenListEntry(k.Workspace, p.ID, k.User, k.Token)},
-		},
-		If: table.Absent(),
-	}, nil
+	put := record.New(k.Key(), kindToken, now, attrs, body)
+	put.Item.Index = map[table.Index]table.Key{table.ByList: keys.AuthTokenListEntry(k.Workspace, p.ID, k.User, k.Token)}
+	return put, nil
 }
 
 // becomesDefault returns the write that makes the token the default.
 func (r TokenRef) becomesDefault(provider, agent string, now time.Time) table.Write {
-	return table.Put{Item: table.Item{
-		Key:   keys.AuthDefault(r.Workspace, r.User, provider, agent),
-		Attrs: record.Attrs("auth_default", now, table.Attrs{attrToken: r.Token}),
-	}}
+	key := keys.AuthDefault(r.Workspace, r.User, provider, agent)
+	return table.Put{Item: record.Item(key, "auth_default", now, table.Attrs{attrToken: r.Token}, nil)}
 }
 
 func (s *Service) seal(ctx context.Context, ref TokenRef, plain credentials) ([]byte, error) {

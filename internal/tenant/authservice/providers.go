@@ -43,14 +43,9 @@ func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes
 		return Provider{}, err
 	}
 	var o record.Outbox
-	o.AddOr(table.Put{
-		Item: table.Item{
-			Key:   p.key(),
-			Attrs: record.Attrs(kindProvider, now, table.Attrs{attrResource: p.ID, attrIsLeaving: false, attrEndpoints: p.endpoints}),
-			Body:  record.Encode(providerBody{p.ProviderSpec, p.secret}),
-		},
-		If: table.Absent(),
-	}, record.Always(fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)))
+	own := table.Attrs{attrResource: p.ID, attrIsLeaving: false, attrEndpoints: p.endpoints}
+	put := record.New(p.key(), kindProvider, now, own, record.Encode(providerBody{p.ProviderSpec, p.secret}))
+	o.AddOr(put, record.Always(fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)))
 	o.Add(p.audit(ctx, audit.CreateAuthProvider, now))
 	return record.CommitNew(ctx, s.Table, o, p, notes...)
 }

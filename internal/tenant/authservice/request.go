@@ -100,17 +100,11 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 	}
 	var o record.Outbox
 	p.mustStay(&o)
-	o.Add(table.Put{
-		Item: table.Item{
-			Key: r.key(),
-			Attrs: record.Attrs(kindRequest, now, table.Attrs{
-				attrStatus: string(r.status), attrUser: owner.User, attrState: r.state, attrExpires: clock.FormatOptional(r.expires),
-			}),
-			Body:    record.Encode(r.requestBody),
-			Expires: r.expires.Add(resultTime),
-		},
-		If: table.Absent(),
-	})
+	put := record.New(r.key(), kindRequest, now, table.Attrs{
+		attrStatus: string(r.status), attrUser: owner.User, attrState: r.state, attrExpires: clock.FormatOptional(r.expires),
+	}, record.Encode(r.requestBody))
+	put.Item.Expires = r.expires.Add(resultTime)
+	o.Add(put)
 	return r, state.String(), record.Commit(ctx, s.Table, o)
 }
 

@@ -104,11 +104,10 @@ func Chain(newest string, now time.Time, events []Event) []Event {
 
 // Write returns the write that adds the event to the logs.
 func (e Event) Write() table.Write {
-	return table.Put{If: table.Absent(), Item: table.Item{
-		Key:   e.key(),
-		Attrs: record.Attrs(kind, e.At, nil), Body: record.Encode(e), Expires: e.At.Add(retention),
-		Index: map[table.Index]table.Key{table.ByList: keys.EventEntry(e.Workspace, e.subject(), e.ID)},
-	}}
+	put := record.New(e.key(), kind, e.At, nil, record.Encode(e))
+	put.Item.Expires = e.At.Add(retention)
+	put.Item.Index = map[table.Index]table.Key{table.ByList: keys.EventEntry(e.Workspace, e.subject(), e.ID)}
+	return put
 }
 
 func decode(workspace string, item *table.Item) (Event, error) {

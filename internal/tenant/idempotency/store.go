@@ -147,13 +147,10 @@ func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) (tabl
 		return nil, err
 	}
 	now := s.now()
-	return table.Put{
-		Item: table.Item{
-			Key: a.request.key(), Body: body, Expires: now.Add(Kept),
-			Attrs: record.Attrs(kind, now, table.Attrs{attrOwner: a.owner, attrState: stateClaimed, attrUntil: clock.Format(now.Add(Lease))}),
-		},
-		If: condition,
-	}, nil
+	own := table.Attrs{attrOwner: a.owner, attrState: stateClaimed, attrUntil: clock.Format(now.Add(Lease))}
+	item := record.Item(a.request.key(), kind, now, own, body)
+	item.Expires = now.Add(Kept)
+	return table.Put{Item: item, If: condition}, nil
 }
 
 // read returns the state of a request's key: the answer, or that the holder of the key has

@@ -93,7 +93,7 @@ func (pl *Place) Take(ctx context.Context, o *record.Outbox, along ...Name) erro
 	room := pl.pool.limits.Of(Stored)
 	if pl.absent && most > 0 && room > 0 { // stored bytes are counted in all parts, so there are none yet
 		pl.absent = false
-		o.Add(table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindUse, now, attrs(counts))}, If: table.Absent()})
+		o.Add(record.New(key, kindUse, now, attrs(counts), nil))
 		return nil
 	}
 	o.AddOr(table.Update{Key: key, Add: counts, If: table.All(table.Below(attributes[pl.name], most), table.Below(attributes[Stored], room))}, func(item *table.Item) error {

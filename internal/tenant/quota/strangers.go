@@ -126,8 +126,9 @@ func (a *asking) take(ctx context.Context, bound StrangerBound, count func(windo
 		switch {
 		case items[0] == nil && before < atOnce:
 			end := time.Unix(0, (current+termsCounted)*int64(window))
-			attrs := record.Attrs(kindStrangers, now, table.Attrs{attrAsking: int64(1)})
-			o.Add(table.Put{Item: table.Item{Key: key, Attrs: attrs, Expires: end.Add(keptFor)}, If: table.Absent()})
+			put := record.New(key, kindStrangers, now, table.Attrs{attrAsking: int64(1)}, nil)
+			put.Item.Expires = end.Add(keptFor)
+			o.Add(put)
 		case items[0] != nil && items[0].Int(attrRefused) >= bound.refused():
 			return window - time.Duration(now.UnixNano()%int64(window)), nil
 		case items[0] == nil || items[0].Int(attrAsking)+before >= atOnce:

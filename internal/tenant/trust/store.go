@@ -36,9 +36,7 @@ func (s *Store) Create(ctx context.Context, workspaceID string, r Rule, notes ..
 	var o record.Outbox
 	o.AddOr(table.Check{Key: keys.Workspace(workspaceID), If: table.Present()}, record.Always(workspace.NotFound(workspaceID)))
 	o.Add(
-		table.Put{If: table.Absent(), Item: table.Item{
-			Key: keys.TrustRule(workspaceID, r.ID), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(r),
-		}},
+		record.New(keys.TrustRule(workspaceID, r.ID), kind, now, nil, record.Encode(r)),
 		audit.New(ctx, audit.CreateTrustRule, r.ID, r.String()).Write(workspaceID, now),
 	)
 	return record.CommitNew(ctx, s.table, o, r, notes...)

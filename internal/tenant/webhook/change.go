@@ -44,9 +44,7 @@ func (s *Store) Create(ctx context.Context, request NewWebhook, notes ...record.
 		return Created{}, err
 	}
 	w.Secrets = []signer{kept}
-	put := table.Put{If: table.Absent(), Item: table.Item{
-		Key: w.key(), Attrs: record.Attrs(kindWebhook, now, table.Attrs{attrEnabled: w.Enabled, attrReason: "", attrFailing: ""}), Body: record.Encode(w.Spec),
-	}}
+	put := record.New(w.key(), kindWebhook, now, table.Attrs{attrEnabled: w.Enabled, attrReason: "", attrFailing: ""}, record.Encode(w.Spec))
 	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (Created, record.Outbox, error) {
 		made := Created{w, secret}
 		counted, err := s.Quotas.Take(ctx, s.Table, now, quota.Webhooks, request.Workspace, 1)

@@ -92,10 +92,9 @@ const (
 
 // put is the write of a new delivery, which is due at once.
 func (d Delivery) put() table.Write {
-	return table.Put{If: table.Absent(), Item: table.Item{
-		Key: d.key(), Body: record.Encode(d.Message), Expires: d.Created.Add(retention),
-		Attrs: record.Attrs(kindDelivery, d.Created, d.attrs()), Index: d.dueAt(d.Created),
-	}}
+	put := record.New(d.key(), kindDelivery, d.Created, d.attrs(), record.Encode(d.Message))
+	put.Item.Index, put.Item.Expires = d.dueAt(d.Created), d.Created.Add(retention)
+	return put
 }
 
 func (d Delivery) attrs() table.Attrs {

@@ -94,9 +94,8 @@ func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string,
 	m := Member{ID: MemberID(user, issuer), User: userOf(user), Issuer: issuer, Role: role, Created: now, Updated: now, version: 1}
 	var o record.Outbox
 	o.AddOr(table.Check{Key: keys.Workspace(workspaceID), If: table.Present()}, record.Always(NotFound(workspaceID)))
-	o.AddOr(table.Put{If: table.Absent(), Item: table.Item{
-		Key: keys.Member(workspaceID, m.ID), Attrs: record.Attrs(kindMember, now, nil), Body: record.Encode(m),
-	}}, record.Always(fault.New(fault.Conflict, "%s is a member of the workspace already.", m.User)))
+	put := record.New(keys.Member(workspaceID, m.ID), kindMember, now, nil, record.Encode(m))
+	o.AddOr(put, record.Always(fault.New(fault.Conflict, "%s is a member of the workspace already.", m.User)))
 	o.Add(m.audit(ctx, audit.AddMember).Write(workspaceID, now))
 	return record.CommitNew(ctx, s.table, o, m, notes...)
 }

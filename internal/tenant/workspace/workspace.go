@@ -61,7 +61,7 @@ func (s *Store) Create(ctx context.Context, name string) (Workspace, error) {
 	var o record.Outbox
 	o.AddOr(reserve(w, now), taken(name))
 	o.Add(
-		table.Put{If: table.Absent(), Item: table.Item{Key: keys.Workspace(w.ID), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(w)}},
+		record.New(keys.Workspace(w.ID), kind, now, nil, record.Encode(w)),
 		audit.New(ctx, audit.CreateWorkspace, w.ID, name).Write(w.ID, now),
 	)
 	if err := record.Commit(ctx, s.table, o); err != nil {
@@ -72,9 +72,8 @@ func (s *Store) Create(ctx context.Context, name string) (Workspace, error) {
 
 // reserve is the write that gives a workspace its name.
 func reserve(w Workspace, now time.Time) table.Write {
-	return table.Put{If: table.Absent(), Item: table.Item{
-		Key: keys.WorkspaceName(w.Name), Attrs: record.Attrs(kindName, now, table.Attrs{attrWorkspace: w.ID, record.Created: clock.Format(w.Created)}),
-	}}
+	own := table.Attrs{attrWorkspace: w.ID, record.Created: clock.Format(w.Created)}
+	return record.New(keys.WorkspaceName(w.Name), kindName, now, own, nil)
 }
 
 // taken refuses a name that another workspace has.

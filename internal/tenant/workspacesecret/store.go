@@ -64,9 +64,8 @@ func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string, not
 			return Secret{}, o, err
 		}
 		next.Created, next.Updated, next.version = now, now, before.version+1
-		o.Add(table.Put{If: condition, Item: table.Item{
-			Key: ref.Key(), Body: encoded, Attrs: record.Attrs(kind, now, table.Attrs{attrGone: false, record.Version: next.version}),
-		}}, ref.audit(ctx, audit.CreateSecret, now))
+		item := record.Item(ref.Key(), kind, now, table.Attrs{attrGone: false, record.Version: next.version}, encoded)
+		o.Add(table.Put{Item: item, If: condition}, ref.audit(ctx, audit.CreateSecret, now))
 		return next, o, record.AddNotes(ctx, &o, next, notes...)
 	})
 }

@@ -20,14 +20,13 @@ import (
 // makes a reference to it. If one of their conditions fails, the secret has changed since it
 // was read, and must be read again.
 func (s Secret) Use(deployment string, now time.Time) []table.Write {
+	use := record.Item(keys.SecretUse(s.Workspace, s.Name, deployment), kindUse, now, nil, nil)
+	use.Index = map[table.Index]table.Key{table.ByList: keys.SecretUseEntry(s.Workspace, deployment, s.Name)}
 	return []table.Write{
 		// The increased version makes a Patch or a Delete that read the references before this
 		// one was made read them again.
 		table.Update{Key: s.Key(), Add: map[string]int64{record.Version: 1}, If: s.unchanged()},
-		table.Put{Item: table.Item{
-			Key: keys.SecretUse(s.Workspace, s.Name, deployment), Attrs: record.Attrs(kindUse, now, nil),
-			Index: map[table.Index]table.Key{table.ByList: keys.SecretUseEntry(s.Workspace, deployment, s.Name)},
-		}},
+		table.Put{Item: use},
 	}
 }
 
