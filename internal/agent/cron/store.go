@@ -103,11 +103,7 @@ func NotFound(ref Ref) error {
 
 // Get returns a cron. It returns a fault.NotFound for an unknown cron.
 func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
-	item, err := record.Get(ctx, s.Table, "cron", ref.key(), NotFound(ref))
-	if err != nil {
-		return Cron{}, err
-	}
-	return decode(item)
+	return record.One(ctx, s.Table, "cron", ref.key(), NotFound(ref), decode)
 }
 
 // Update changes the content of a cron, and plans the cron again. A cron that is not enabled any

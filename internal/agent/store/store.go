@@ -145,12 +145,8 @@ func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key st
 	if err := checkName(owner, namespace, key); err != nil {
 		return Item{}, err
 	}
-	stored, err := record.Get(ctx, s.table, "item", keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key),
-		fault.New(fault.NotFound, "There is no item with the key %.100q in the namespace.", key))
-	if err != nil {
-		return Item{}, err
-	}
-	item, err := decode(stored)
+	missing := fault.New(fault.NotFound, "There is no item with the key %.100q in the namespace.", key)
+	item, err := record.One(ctx, s.table, "item", keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key), missing, decode)
 	if err == nil && refresh {
 		err = s.refresh(ctx, owner, item)
 	}

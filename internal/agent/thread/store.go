@@ -154,14 +154,12 @@ func checkMetadata(metadata json.RawMessage) error {
 
 // Get returns a thread. It returns a fault.NotFound for an unknown thread.
 func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
-	item, err := record.Get(ctx, s.table, "thread", ref.Key(), NotFound(ref))
-	if err != nil {
-		return Thread{}, err
-	}
-	if isGrave(item) {
-		return Thread{}, NotFound(ref)
-	}
-	return decode(ref, item)
+	return record.One(ctx, s.table, "thread", ref.Key(), NotFound(ref), func(item *table.Item) (Thread, error) {
+		if isGrave(item) {
+			return Thread{}, NotFound(ref)
+		}
+		return decode(ref, item)
+	})
 }
 
 // NotFound returns the fault of a thread that does not exist.

@@ -64,11 +64,7 @@ func (s *Store) DeleteUnused(ref Ref, wait time.Duration) table.Write {
 
 // TTL returns a thread's time to live, nil if the thread has none.
 func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
-	item, err := record.Get(ctx, s.table, "time to live", keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), nil)
-	if err != nil || item == nil {
-		return nil, err
-	}
-	return decodeTTL(item)
+	return record.One(ctx, s.table, "time to live", keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), nil, decodeTTL)
 }
 
 func decodeTTL(item *table.Item) (*TTL, error) {

@@ -192,14 +192,12 @@ func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
 }
 
 func (s *Store) read(ctx context.Context, ref Ref, hidden bool, decode func(Ref, *table.Item) (Deployment, error)) (Deployment, error) {
-	item, err := record.Get(ctx, s.table, "deployment", ref.Key(), NotFound(ref))
-	if err == nil && item.Bool(attrForced) && !hidden {
-		err = NotFound(ref)
-	}
-	if err != nil {
-		return Deployment{}, err
-	}
-	return decode(ref, item)
+	return record.One(ctx, s.table, "deployment", ref.Key(), NotFound(ref), func(item *table.Item) (Deployment, error) {
+		if item.Bool(attrForced) && !hidden {
+			return Deployment{}, NotFound(ref)
+		}
+		return decode(ref, item)
+	})
 }
 
 // HeadWithID is Head for callers that may not know the workspace. A deployment that was
@@ -243,11 +241,10 @@ func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, 
 
 // revisionOf returns a revision of a deployment that was read before it.
 func (s *Store) revisionOf(ctx context.Context, d Deployment, ref revision.Ref) (revision.Revision, error) {
-	item, err := record.Get(ctx, s.table, "revision", ref.Key(), fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision))
-	if err != nil {
-		return revision.Revision{}, err
-	}
-	return revision.Decode(ref, item, d.Slot)
+	missing := fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
+	return record.One(ctx, s.table, "revision", ref.Key(), missing, func(item *table.Item) (revision.Revision, error) {
+		return revision.Decode(ref, item, d.Slot)
+	})
 }
 
 // revisions decodes the items of revisions, as they are while the deployment is as it was read.

@@ -45,13 +45,11 @@ func (s *Store) TracingProject(ctx context.Context, ref Ref) (TracingProject, er
 
 // project returns the tracing project of a name; its ID is "" if there is no project.
 func (s *Store) project(ctx context.Context, workspace, name string) (TracingProject, error) {
-	item, err := record.Get(ctx, s.table, "tracing project", keys.TracingProject(workspace, name), nil)
-	if err != nil || item == nil {
-		return TracingProject{}, err
-	}
-	r := record.Read(item, kindProject)
-	p := TracingProject{ID: item.Text(attrProject), Name: name, Deployment: item.Text(attrOwner), Created: r.Created(), Updated: r.Updated()}
-	return p, r.Err()
+	return record.One(ctx, s.table, "tracing project", keys.TracingProject(workspace, name), nil, func(item *table.Item) (TracingProject, error) {
+		r := record.Read(item, kindProject)
+		p := TracingProject{ID: item.Text(attrProject), Name: name, Deployment: item.Text(attrOwner), Created: r.Created(), Updated: r.Updated()}
+		return p, r.Err()
+	})
 }
 
 // claimProject returns the write that gives a deployment its tracing project: a new project, or the

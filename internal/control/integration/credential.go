@@ -104,15 +104,7 @@ func checkToken(token string) error {
 // GetCredential returns credentials without their token; unknown credentials are a
 // fault.NotFound.
 func (s *Service) GetCredential(ctx context.Context, ref Ref) (Credential, error) {
-	item, err := s.credential(ctx, ref)
-	if err != nil {
-		return Credential{}, err
-	}
-	return decodeCredential(ref.Workspace, item)
-}
-
-func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) {
-	return record.Get(ctx, s.table, "credential", ref.credentialKey(), notFound(ref))
+	return record.One(ctx, s.table, "credential", ref.credentialKey(), notFound(ref), record.In(ref.Workspace, decodeCredential))
 }
 
 // CredentialPage returns a page of a workspace's credentials, oldest first.
@@ -163,7 +155,7 @@ func (s *Service) PatchCredential(ctx context.Context, ref Ref, patch Credential
 // fault.Conflict.
 func (s *Service) DeleteCredential(ctx context.Context, ref Ref) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
-		item, err := s.credential(ctx, ref)
+		item, err := record.Get(ctx, s.table, "credential", ref.credentialKey(), notFound(ref))
 		if err != nil {
 			return record.Outbox{}, err
 		}

@@ -66,9 +66,7 @@ func (s *Service) installation(ctx context.Context, ref Ref) (Installation, *tab
 // Installations returns all of a workspace's installations, oldest first. There are as many as
 // the organizations that the workspace's people own.
 func (s *Service) Installations(ctx context.Context, workspace string) ([]Installation, error) {
-	return record.All(ctx, s.table, "installations", keys.GitHubIntegrations(workspace), func(item *table.Item) (Installation, error) {
-		return decodeInstallation(workspace, item)
-	})
+	return record.All(ctx, s.table, "installations", keys.GitHubIntegrations(workspace), record.In(workspace, decodeInstallation))
 }
 
 // InstallationPage returns a page of a workspace's installations, oldest first.

@@ -112,11 +112,7 @@ func decodeRelease(ref compute.Ref, item *table.Item) (*release, error) {
 
 // release returns a release, nil when it is absent.
 func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) {
-	item, err := record.Get(ctx, s.table, "release of listener", releaseKey(ref), nil)
-	if err != nil || item == nil {
-		return nil, err
-	}
-	return decodeRelease(ref, item)
+	return record.One(ctx, s.table, "release of listener", releaseKey(ref), nil, record.In(ref, decodeRelease))
 }
 
 func (r *release) place() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }

@@ -105,11 +105,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Listener, error) {
 
 // get is Get that also returns a listener that is being deleted.
 func (s *Store) get(ctx context.Context, ref Ref) (Listener, error) {
-	item, err := record.Get(ctx, s.table, "listener", ref.Key(), notFound(ref))
-	if err != nil {
-		return Listener{}, err
-	}
-	return decode(ref, item)
+	return record.One(ctx, s.table, "listener", ref.Key(), notFound(ref), record.In(ref, decode))
 }
 
 func notFound(ref Ref) error {

@@ -110,14 +110,12 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 
 // earlierNames returns the names under which a repository was built.
 func (r *Receiver) earlierNames(ctx context.Context, workspace string, repository int64) ([]string, error) {
-	item, err := record.Get(ctx, r.cfg.Table, "repository names", keys.RepositoryNames(workspace, repository), nil)
-	if err != nil || item == nil {
-		return nil, err
-	}
-	var names []string
-	read := record.Read(item, kindNames)
-	read.Decode(&names)
-	return names, read.Err()
+	key := keys.RepositoryNames(workspace, repository)
+	return record.One(ctx, r.cfg.Table, "repository names", key, nil, func(item *table.Item) (names []string, err error) {
+		read := record.Read(item, kindNames)
+		read.Decode(&names)
+		return names, read.Err()
+	})
 }
 
 // noteNames adds a repository's present names to the earlier names. If two callers write at

@@ -21,6 +21,23 @@ func Get(ctx context.Context, t table.Table, what string, key table.Key, missing
 	return item, nil
 }
 
+// One is Get for an item as decode reads it. It returns a zero value if there is neither an item
+// nor an error missing.
+func One[T any](
+	ctx context.Context, t table.Table, what string, key table.Key, missing error, decode func(*table.Item) (T, error),
+) (value T, err error) {
+	item, err := Get(ctx, t, what, key, missing)
+	if err != nil || item == nil {
+		return value, err
+	}
+	return decode(item)
+}
+
+// In returns a decoder of items that do not name their parent, such as their workspace.
+func In[P, T any](parent P, decode func(P, *table.Item) (T, error)) func(*table.Item) (T, error) {
+	return func(item *table.Item) (T, error) { return decode(parent, item) }
+}
+
 // All returns all items of a query whose answer is known to be small, as decode reads them. what
 // names the items in errors of the query.
 func All[T any](ctx context.Context, t table.Table, what string, query table.Query, decode func(*table.Item) (T, error)) ([]T, error) {

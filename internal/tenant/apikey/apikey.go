@@ -207,12 +207,10 @@ func (k Key) item(key table.Key, kind string, attrs table.Attrs) table.Item {
 
 // List returns a workspace's keys, the oldest first.
 func (s *Store) List(ctx context.Context, workspaceID string) ([]Key, error) {
-	return record.All(ctx, s.table, "keys", keys.APIKeyRecords(workspaceID), func(item *table.Item) (Key, error) {
-		return decode(item, workspaceID)
-	})
+	return record.All(ctx, s.table, "keys", keys.APIKeyRecords(workspaceID), record.In(workspaceID, decode))
 }
 
-func decode(item *table.Item, workspaceID string) (Key, error) {
+func decode(workspaceID string, item *table.Item) (Key, error) {
 	r := record.Read(item, kindRecord)
 	k := Key{
 		ID: item.Key.SK, Workspace: workspaceID, Name: item.Text(attrName), Role: workspace.Role(item.Text(attrRole)), Prefix: item.Text(attrPrefix),
@@ -239,7 +237,7 @@ func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ..
 		if err != nil {
 			return o, err
 		}
-		k, err := decode(item, workspaceID)
+		k, err := decode(workspaceID, item)
 		if err != nil {
 			return o, err
 		}

@@ -47,11 +47,7 @@ func (s *Store) live(expires time.Time) error {
 // Principal returns what a key may do now, for a session that acts as the key does. A key that
 // is revoked or expired is a fault.Unauthorized.
 func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (Principal, error) {
-	item, err := record.Get(ctx, s.table, "key", keys.APIKeyRecord(workspaceID, keyID), unauthorized())
-	if err != nil {
-		return Principal{}, err
-	}
-	k, err := decode(item, workspaceID)
+	k, err := record.One(ctx, s.table, "key", keys.APIKeyRecord(workspaceID, keyID), unauthorized(), record.In(workspaceID, decode))
 	if err := cmp.Or(err, s.live(k.Expires)); err != nil {
 		return Principal{}, err
 	}
@@ -122,7 +118,7 @@ func (s *Store) note(ctx context.Context, u use) error {
 	if err != nil {
 		return err
 	}
-	k, err := decode(item, u.Workspace)
+	k, err := decode(u.Workspace, item)
 	if err != nil {
 		return err
 	}

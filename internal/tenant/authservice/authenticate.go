@@ -253,9 +253,5 @@ func (s *Service) token(ctx context.Context, ref TokenRef) (Token, error) {
 	if ref.User == "" || len(ref.User) > maxID || !id.Valid(ref.Token) {
 		return Token{}, tokenNotFound(ref.Token)
 	}
-	item, err := record.Get(ctx, s.Table, "token", ref.Key(), tokenNotFound(ref.Token))
-	if err != nil {
-		return Token{}, err
-	}
-	return decodeToken(ref.Workspace, item)
+	return record.One(ctx, s.Table, "token", ref.Key(), tokenNotFound(ref.Token), record.In(ref.Workspace, decodeToken))
 }

@@ -96,11 +96,8 @@ func (s *Service) provider(ctx context.Context, workspace, providerID string) (P
 	if !providerIDs.MatchString(providerID) {
 		return Provider{}, providerNotFound(providerID)
 	}
-	item, err := record.Get(ctx, s.Table, "auth provider", keys.AuthProvider(workspace, providerID), providerNotFound(providerID))
-	if err != nil {
-		return Provider{}, err
-	}
-	return decodeProvider(workspace, item)
+	key := keys.AuthProvider(workspace, providerID)
+	return record.One(ctx, s.Table, "auth provider", key, providerNotFound(providerID), record.In(workspace, decodeProvider))
 }
 
 func providerNotFound(providerID string) error {
@@ -109,9 +106,7 @@ func providerNotFound(providerID string) error {
 
 // ListProviders returns a workspace's providers by name.
 func (s *Service) ListProviders(ctx context.Context, workspace string) ([]Provider, error) {
-	found, err := record.All(ctx, s.Table, "auth providers", keys.AuthProviders(workspace), func(item *table.Item) (Provider, error) {
-		return decodeProvider(workspace, item)
-	})
+	found, err := record.All(ctx, s.Table, "auth providers", keys.AuthProviders(workspace), record.In(workspace, decodeProvider))
 	return slices.DeleteFunc(found, func(p Provider) bool { return p.leaving }), err
 }
 
@@ -304,7 +299,5 @@ func (s *Service) typeTokens(ctx context.Context, workspace string, kind Provide
 
 // tokensOf returns the tokens that all users have of a provider.
 func (s *Service) tokensOf(ctx context.Context, p Provider) ([]Token, error) {
-	return record.All(ctx, s.Table, "tokens of auth provider", keys.AuthTokenList(p.Workspace, p.ID), func(item *table.Item) (Token, error) {
-		return decodeToken(p.Workspace, item)
-	})
+	return record.All(ctx, s.Table, "tokens of auth provider", keys.AuthTokenList(p.Workspace, p.ID), record.In(p.Workspace, decodeToken))
 }

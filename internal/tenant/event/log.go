@@ -118,11 +118,8 @@ func (l deploymentLog) endsAt(ctx context.Context, position string) (bool, error
 	if !id.Valid(position) { // Read refuses it
 		return false, nil
 	}
-	item, err := record.Get(ctx, l.table, "event", keys.DeploymentEvent(l.workspace, l.deployment, position), nil)
-	if err != nil || item == nil { // the event has expired, or the position is a moment
-		return false, err
-	}
-	e, err := decode(l.workspace, item)
+	// It is zero if the event has expired, or the position is a moment.
+	e, err := record.One(ctx, l.table, "event", keys.DeploymentEvent(l.workspace, l.deployment, position), nil, record.In(l.workspace, decode))
 	return l.ends(e), err
 }
 

@@ -142,11 +142,8 @@ func decodeDelivery(ref DeliveryRef, item *table.Item) (Delivery, error) {
 
 // GetDelivery returns a delivery; an unknown delivery is a fault.NotFound.
 func (s *Store) GetDelivery(ctx context.Context, ref DeliveryRef) (Delivery, error) {
-	item, err := record.Get(ctx, s.Table, "delivery", ref.key(), fault.New(fault.NotFound, "Delivery ID %s not found.", ref.Delivery))
-	if err != nil {
-		return Delivery{}, err
-	}
-	return decodeDelivery(ref, item)
+	missing := fault.New(fault.NotFound, "Delivery ID %s not found.", ref.Delivery)
+	return record.One(ctx, s.Table, "delivery", ref.key(), missing, record.In(ref, decodeDelivery))
 }
 
 // Deliveries returns a page of a webhook's deliveries, the newest first.

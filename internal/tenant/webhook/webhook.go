@@ -113,18 +113,13 @@ func (w Webhook) change(now time.Time, set table.Attrs) table.Update {
 
 // List returns the webhooks of a workspace, oldest first.
 func (s *Store) List(ctx context.Context, workspace string) ([]Webhook, error) {
-	return record.All(ctx, s.Table, "webhooks", keys.Webhooks(workspace), func(item *table.Item) (Webhook, error) {
-		return decodeWebhook(workspace, item)
-	})
+	return record.All(ctx, s.Table, "webhooks", keys.Webhooks(workspace), record.In(workspace, decodeWebhook))
 }
 
 // Get returns a webhook; an unknown webhook is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Webhook, error) {
-	item, err := record.Get(ctx, s.Table, "webhook", ref.key(), fault.New(fault.NotFound, "Webhook ID %s not found.", ref.Webhook))
-	if err != nil {
-		return Webhook{}, err
-	}
-	return decodeWebhook(ref.Workspace, item)
+	missing := fault.New(fault.NotFound, "Webhook ID %s not found.", ref.Webhook)
+	return record.One(ctx, s.Table, "webhook", ref.key(), missing, record.In(ref.Workspace, decodeWebhook))
 }
 
 // prefix distinguishes secrets of webhooks from other secrets, as Standard Webhooks defines.

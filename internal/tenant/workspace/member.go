@@ -164,11 +164,7 @@ func (s *Store) Member(ctx context.Context, workspaceID, memberID string) (Membe
 	if !id.Valid(memberID) {
 		return Member{}, notFound
 	}
-	item, err := record.Get(ctx, s.table, "member", keys.Member(workspaceID, strings.ToLower(memberID)), notFound)
-	if err != nil {
-		return Member{}, err
-	}
-	return decodeMember(item)
+	return record.One(ctx, s.table, "member", keys.Member(workspaceID, strings.ToLower(memberID)), notFound, decodeMember)
 }
 
 // Members returns a workspace's members, by user.

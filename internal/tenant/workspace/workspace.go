@@ -83,18 +83,14 @@ func taken(name string) func(*table.Item) error {
 
 // Get returns a workspace; an unknown workspace is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, workspaceID string) (Workspace, error) {
-	item, err := s.get(ctx, workspaceID)
-	if err != nil {
-		return Workspace{}, err
-	}
-	return decode(item, workspaceID)
+	return record.One(ctx, s.table, "workspace", keys.Workspace(workspaceID), NotFound(workspaceID), record.In(workspaceID, decode))
 }
 
 func (s *Store) get(ctx context.Context, workspaceID string) (*table.Item, error) {
 	return record.Get(ctx, s.table, "workspace", keys.Workspace(workspaceID), NotFound(workspaceID))
 }
 
-func decode(item *table.Item, workspaceID string) (Workspace, error) {
+func decode(workspaceID string, item *table.Item) (Workspace, error) {
 	w := Workspace{ID: workspaceID}
 	r := record.Read(item, kind)
 	r.Decode(&w)
@@ -142,7 +138,7 @@ func (s *Store) Rename(ctx context.Context, workspaceID, name string) (Workspace
 		if err != nil {
 			return Workspace{}, o, err
 		}
-		before, err := decode(item, workspaceID)
+		before, err := decode(workspaceID, item)
 		if err != nil || before.Name == name {
 			return before, o, err
 		}

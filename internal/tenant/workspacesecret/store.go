@@ -110,11 +110,7 @@ func (s *Store) read(ctx context.Context, ref Ref) (Secret, error) {
 	if !isName(ref.Name) {
 		return Secret{}, notFound(ref)
 	}
-	item, err := record.Get(ctx, s.Table, "secret", ref.Key(), notFound(ref))
-	if err != nil {
-		return Secret{}, err
-	}
-	return decode(ref, item)
+	return record.One(ctx, s.Table, "secret", ref.Key(), notFound(ref), record.In(ref, decode))
 }
 
 func notFound(ref Ref) error { return fault.New(fault.NotFound, "Secret %q not found.", ref.Name) }
