@@ -277,7 +277,7 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 	if !state.IsObject(node.Value) || json.Unmarshal(node.Value, &added) != nil {
 		return nil //nolint:nilerr // a node may return something else than messages
 	}
-	for _, raw := range list(added.Messages) {
+	for _, raw := range state.OneOrMany(added.Messages) {
 		var head chunkHead
 		if json.Unmarshal(raw, &head) != nil {
 			continue
@@ -355,17 +355,4 @@ func (t *Translator) before(ctx context.Context) (state.Values, error) {
 	}
 	t.earlier = &earlier.Values
 	return earlier.Values, nil
-}
-
-// list returns the elements of a list. A value that is no list is returned as the only
-// element.
-func list(raw json.RawMessage) []json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	var elements []json.RawMessage
-	if json.Unmarshal(raw, &elements) != nil {
-		return []json.RawMessage{raw}
-	}
-	return elements
 }

@@ -149,3 +149,15 @@ func (l *line) before(place, end int, found bool) (int, bool) {
 	}
 	return place, found
 }
+
+// OneOrMany returns the elements of a list. A value that is not a list is the only element.
+func OneOrMany(raw json.RawMessage) []json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	var elements []json.RawMessage
+	if json.Unmarshal(raw, &elements) != nil {
+		return []json.RawMessage{raw}
+	}
+	return elements
+}

@@ -122,7 +122,7 @@ func (a *accumulator) complete(update json.RawMessage) {
 		if json.Unmarshal(node.Value, &added) != nil {
 			continue // it adds no messages
 		}
-		for _, message := range oneOrMany(added.Messages) {
+		for _, message := range state.OneOrMany(added.Messages) {
 			var head struct {
 				ID string `json:"id"`
 			}
@@ -132,16 +132,4 @@ func (a *accumulator) complete(update json.RawMessage) {
 			a.out.encode("messages/complete", []json.RawMessage{message})
 		}
 	}
-}
-
-// oneOrMany returns the elements of a list. A value that is not a list is the only element.
-func oneOrMany(raw json.RawMessage) []json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		return []json.RawMessage{raw}
-	}
-	return list
 }

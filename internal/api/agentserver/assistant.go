@@ -146,10 +146,7 @@ func (s server) SearchAssistants(ctx context.Context, request SearchAssistantsRe
 	search.SortBy, search.Ascending = string(optional.Or(asked.SortBy, "")), isAscending(asked.SortOrder)
 	search.Limit, search.Offset = optional.Or(asked.Limit, 10), optional.Or(asked.Offset, 0)
 	found, total, err := s.Assistants.Search(ctx, owner, search)
-	if err != nil {
-		return nil, err
-	}
-	return page[Assistant]{items: web.ShowAll(found, showAssistant), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, nil
+	return page[Assistant]{items: web.ShowAll(found, showAssistant), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
 }
 
 // CountAssistants counts the assistants that match.

@@ -59,10 +59,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 		}
 	}
 	found, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, present(asked.Metadata)))
-	if err != nil {
-		return nil, err
-	}
-	return web.ShowAll(found, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), nil
+	return web.ShowAll(found, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), err
 }
 
 // subgraphStates lists the states of a subgraph, newest first.

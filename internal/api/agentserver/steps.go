@@ -183,7 +183,7 @@ func (s *steps) tasks(ctx context.Context, event run.Event) error {
 }
 
 func (s *steps) pauses(event run.Event, asked json.RawMessage) {
-	for _, question := range oneOrMany(asked) {
+	for _, question := range state.OneOrMany(asked) {
 		if of, err := thread.QuestionID(question); err == nil {
 			s.task(event, taskResult{ID: of, Name: s.run.Graph, Result: emptyObject, Interrupts: []json.RawMessage{question}})
 		}

@@ -60,11 +60,7 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 // GetDeployment reads a deployment.
 func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestObject) (GetDeploymentResponseObject, error) {
 	d, err := s.Deployments.Get(ctx, ref(ctx, request.DeploymentID))
-	if err != nil {
-		return nil, err
-	}
-	web.ShowVersion(ctx, d.Deployment, d.Version())
-	shown, err := s.show(ctx, d)
+	shown, err := s.showCurrent(ctx, d, err)
 	return GetDeployment200JSONResponse(shown), err
 }
 
@@ -75,15 +71,17 @@ func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequ
 	patch.Notes = s.settledChange(ctx, func(shown Deployment) web.Send {
 		return PatchDeployment200JSONResponse(shown).VisitPatchDeploymentResponse
 	})
-	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
-	if err != nil {
-		return nil, err
-	}
-	if !patch.ValidateOnly {
-		web.ShowVersion(ctx, d.Deployment, d.Version())
-	}
-	shown, err := s.show(ctx, d)
+	shown, err := s.patched(ctx, request.DeploymentID, patch)
 	return PatchDeployment200JSONResponse(shown), err
+}
+
+// patched changes a deployment, and shows it.
+func (s server) patched(ctx context.Context, deploymentID string, patch deployment.Patch) (Deployment, error) {
+	d, err := s.Deployments.Patch(ctx, ref(ctx, deploymentID), patch)
+	if err == nil && patch.ValidateOnly {
+		return s.show(ctx, d)
+	}
+	return s.showCurrent(ctx, d, err)
 }
 
 func (s server) patch(ctx context.Context, deploymentID string, body *DeploymentPatchRequest) deployment.Patch {
@@ -158,23 +156,25 @@ func (s server) DeleteDeployments(ctx context.Context, request DeleteDeployments
 // UndeleteDeployment undoes the deletion of a deployment.
 func (s server) UndeleteDeployment(ctx context.Context, request UndeleteDeploymentRequestObject) (UndeleteDeploymentResponseObject, error) {
 	d, err := s.Deployments.Undelete(ctx, ref(ctx, request.DeploymentID), web.ExpectedVersionsOf(ctx, request.DeploymentID))
-	if err != nil {
-		return nil, err
-	}
-	web.ShowVersion(ctx, d.Deployment, d.Version())
-	shown, err := s.show(ctx, d)
+	shown, err := s.showCurrent(ctx, d, err)
 	return UndeleteDeployment200JSONResponse(shown), err
 }
 
 // GetTracingProject reads a deployment's tracing project.
 func (s server) GetTracingProject(ctx context.Context, request GetTracingProjectRequestObject) (GetTracingProjectResponseObject, error) {
 	p, err := s.Deployments.TracingProject(ctx, ref(ctx, request.DeploymentID))
-	if err != nil {
-		return nil, err
-	}
 	return GetTracingProject200JSONResponse{
 		ID: p.ID, Name: p.Name, DeploymentID: optional.Of(p.Deployment), CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),
-	}, nil
+	}, err
+}
+
+// showCurrent shows a deployment and its version, unless it could not be read or changed.
+func (s server) showCurrent(ctx context.Context, d deployment.Deployment, err error) (Deployment, error) {
+	if err != nil {
+		return Deployment{}, err
+	}
+	web.ShowVersion(ctx, d.Deployment, d.Version())
+	return s.show(ctx, d)
 }
 
 // show converts a deployment to the shape of the API.

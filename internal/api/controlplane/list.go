@@ -60,12 +60,9 @@ func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestO
 	}
 	window := window(p.Limit, p.Offset, p.Cursor)
 	found, err := s.Deployments.SearchRevisions(ctx, ref(ctx, request.DeploymentID), filter, window)
-	if err != nil {
-		return nil, err
-	}
 	return ListRevisions200JSONResponse{
 		Resources: web.ShowAll(found.Items, showRevision), Offset: window.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
-	}, nil
+	}, err
 }
 
 // statuses reads a comma-separated list of the interface's statuses S as statuses of the

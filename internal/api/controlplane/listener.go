@@ -14,12 +14,9 @@ import (
 func (s server) ListListeners(ctx context.Context, request ListListenersRequestObject) (ListListenersResponseObject, error) {
 	asked := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
 	found, err := s.Listeners.List(ctx, auth.Workspace(ctx), asked)
-	if err != nil {
-		return nil, err
-	}
 	return ListListeners200JSONResponse{
 		Resources: web.ShowAll(found.Items, showListener), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
-	}, nil
+	}, err
 }
 
 // CreateListener creates a listener.

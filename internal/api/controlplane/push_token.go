@@ -10,13 +10,10 @@ import (
 // CreatePushToken lets a client push images for a deployment.
 func (s server) CreatePushToken(ctx context.Context, request CreatePushTokenRequestObject) (CreatePushTokenResponseObject, error) {
 	grant, err := s.Deployments.PushToken(ctx, ref(ctx, request.DeploymentID))
-	if err != nil {
-		return nil, err
-	}
 	return CreatePushToken200JSONResponse{
 		Headers: CreatePushToken200ResponseHeaders{CacheControl: new(web.NoStore)},
 		Body: PushToken{
 			Token: grant.Token, Username: grant.Username, RegistryURL: grant.Host(), RepositoryURL: grant.Repository, ExpiresAt: clock.Format(grant.Expires),
 		},
-	}, nil
+	}, err
 }

@@ -51,11 +51,7 @@ func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisi
 
 func (s server) redeploy(ctx context.Context, deploymentID, revisionID string, answer func(Deployment) web.Send) (Deployment, error) {
 	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersionsOf(ctx, deploymentID), s.settledChange(ctx, answer)...)
-	if err != nil {
-		return Deployment{}, err
-	}
-	web.ShowVersion(ctx, d.Deployment, d.Version())
-	return s.show(ctx, d)
+	return s.showCurrent(ctx, d, err)
 }
 
 // CancelRevision stops a revision.

@@ -18,12 +18,9 @@ import (
 func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObject) (ListSecretsResponseObject, error) {
 	asked := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
 	found, err := s.Deployments.WorkspaceSecrets().List(ctx, auth.Workspace(ctx), asked)
-	if err != nil {
-		return nil, err
-	}
 	return ListSecrets200JSONResponse{
 		Resources: web.ShowAll(found.Items, showSecret), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
-	}, nil
+	}, err
 }
 
 // CreateSecret creates a secret.

@@ -29,12 +29,5 @@ func (s server) patchTiers(ctx context.Context, deploymentID string, body *Resou
 		return Deployment{}, fault.New(fault.Invalid, "compute_tier or database_tier must be given.")
 	}
 	patch := deployment.Patch{ComputeTier: body.ComputeTier, DatabaseTier: body.DatabaseTier, ValidateOnly: validateOnly, Expect: web.ExpectedVersionsOf(ctx, deploymentID), Notes: s.settledChange(ctx, answer)}
-	d, err := s.Deployments.Patch(ctx, ref(ctx, deploymentID), patch)
-	if err != nil {
-		return Deployment{}, err
-	}
-	if !validateOnly {
-		web.ShowVersion(ctx, d.Deployment, d.Version())
-	}
-	return s.show(ctx, d)
+	return s.patched(ctx, deploymentID, patch)
 }
