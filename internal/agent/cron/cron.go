@@ -89,11 +89,11 @@ func (r Ref) key() table.Key { return keys.Cron(r.Workspace, r.Deployment, r.Cro
 func (c Cron) entry(now time.Time) map[table.Index]table.Key {
 	switch {
 	case !c.serving.IsZero():
-		return map[table.Index]table.Key{table.ByDue: keys.DueCron(c.Cron, now.Add(lease))}
+		return map[table.Index]table.Key{table.ByDue: keys.DueCrons.At(c.Cron, now.Add(lease))}
 	case c.Next.IsZero():
 		return map[table.Index]table.Key{table.ByDue: {}}
 	default:
-		return map[table.Index]table.Key{table.ByDue: keys.DueCron(c.Cron, c.Next)}
+		return map[table.Index]table.Key{table.ByDue: keys.DueCrons.At(c.Cron, c.Next)}
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 // Fire creates the runs of all crons whose time has come. When ctx ends, it leaves the rest to
 // the next pass; this is no error.
 func (s *Store) Fire(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.DueCrons(dueBy), Page: firePage, Limit: fireLimit}.Serve(ctx, s.Table, s.fire)
+	return table.Pass{Shards: keys.DueCrons.Until(dueBy), Page: firePage, Limit: fireLimit}.Serve(ctx, s.Table, s.fire)
 }
 
 // fire serves a cron's due time: it moves the cron on, creates the run, and removes the note.
@@ -111,7 +111,7 @@ func (s *Store) postpone(ctx context.Context, ref Ref, now time.Time) error {
 		return nil //nolint:nilerr // it is not due any more
 	}
 	_, err = record.Try(ctx, s.Table, table.Update{
-		Key: ref.key(), Index: map[table.Index]table.Key{table.ByDue: keys.DueCron(ref.Cron, now.Add(postponed))}, If: table.Equals(record.Version, item.Int(record.Version)),
+		Key: ref.key(), Index: map[table.Index]table.Key{table.ByDue: keys.DueCrons.At(ref.Cron, now.Add(postponed))}, If: table.Equals(record.Version, item.Int(record.Version)),
 	})
 	return err
 }
@@ -261,7 +261,7 @@ func (s *Store) Run(ctx context.Context) {
 func (s *Store) untilNext(ctx context.Context) time.Duration {
 	const moment = 10 * time.Millisecond
 	wait, now := idle, s.Now()
-	for _, query := range keys.DueCrons(now.Add(idle)) {
+	for _, query := range keys.DueCrons.Until(now.Add(idle)) {
 		query.Limit = 1
 		page, err := s.Table.Query(ctx, query)
 		if err != nil || len(page.Items) == 0 {

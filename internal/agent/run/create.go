@@ -380,12 +380,12 @@ func (s *Store) put(run Run, active bool) []table.Write {
 // leaseEntry returns the index entry under which reconcile finds a run when the run's lease is
 // over.
 func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.lease))}
+	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.lease))}
 }
 
 // workEntry is leaseEntry for a run that has a worker, or whose workflow is known to call one.
 func (s *Store) workEntry(run string, now time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.Lease(run, now.Add(s.atWork))}
+	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.atWork))}
 }
 
 // noLease returns the change of the index that removes a run from reconcile's list.

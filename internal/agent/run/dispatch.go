@@ -91,7 +91,7 @@ const (
 // shards in parallel, each with the oldest lease first. When ctx ends, Rescue completes the
 // work it has begun and leaves the rest to the next Rescue; this is no error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.Leases(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
+	return table.Pass{Shards: keys.Leases.Until(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRun(item.Key)
 		if err != nil {
 			return err

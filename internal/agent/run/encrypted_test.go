@@ -63,7 +63,7 @@ func TestAttackTheLeasesOfADeploymentWhoseHandlersHang(t *testing.T) {
 		check.Must(t, err)
 		return r
 	}
-	shardOf := func(r run.Run) string { return keys.Lease(r.Run, time.Time{}).PK }
+	shardOf := func(r run.Run) string { return keys.Leases.At(r.Run, time.Time{}).PK }
 	hung := []run.Run{create(f.ref)}
 	for len(hung) < 3 {
 		if r := create(f.ref); shardOf(r) == shardOf(hung[0]) {

@@ -60,14 +60,14 @@ func (s *Store) Dismiss(ctx context.Context, ref Ref) error {
 func (r Ref) clientKey() table.Key { return keys.RunClient(r.Workspace, r.Deployment, r.Thread, r.Run) }
 
 func dueClient(ref Ref, due time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.DueClient(ref.Run, due)}
+	return map[table.Index]table.Key{table.ByDue: keys.DueClients.At(ref.Run, due)}
 }
 
 // CancelMissed cancels the runs whose clients were expected by a time and have not come, a bounded
 // number in one pass. A run that has ended meanwhile stays as it is. When ctx ends, the rest is
 // left to the next pass, which is no error.
 func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.DueClients(dueBy), Page: missPage, Limit: missLimit}.Serve(ctx, s.table, func(ctx context.Context, noted *table.Item) error {
+	return table.Pass{Shards: keys.DueClients.Until(dueBy), Page: missPage, Limit: missLimit}.Serve(ctx, s.table, func(ctx context.Context, noted *table.Item) error {
 		parts, err := keys.ParseRunClient(noted.Key)
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ func (f *fixture) missed(later time.Duration) error {
 func (f *fixture) wantExpected(want int) {
 	f.t.Helper()
 	found := 0
-	for _, query := range keys.DueClients(f.hand.now().Add(time.Hour)) {
+	for _, query := range keys.DueClients.Until(f.hand.now().Add(time.Hour)) {
 		page, err := f.table.Query(f.t.Context(), query)
 		f.must(err)
 		found += len(page.Items)

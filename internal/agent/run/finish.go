@@ -133,7 +133,7 @@ func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
 	if !run.Temporary {
 		return noLease()
 	}
-	return map[table.Index]table.Key{table.ByDue: keys.Lease(run.Run, now.Add(linger))}
+	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run.Run, now.Add(linger))}
 }
 
 // leavesSomething reports whether the state may lack something that the run has taken or

@@ -117,7 +117,7 @@ func TestRescueLeavesOtherRunsAlone(t *testing.T) {
 	if got := f.engine.names(); len(got) > 0 {
 		t.Errorf("%v was started, though all runs are over", got)
 	}
-	for _, query := range keys.Leases(f.hand.now().Add(time.Hour)) {
+	for _, query := range keys.Leases.Until(f.hand.now().Add(time.Hour)) {
 		leases, err := table.AllItems(t.Context(), f.table, query)
 		f.must(err)
 		for _, lease := range leases {

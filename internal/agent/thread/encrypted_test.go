@@ -38,7 +38,7 @@ func TestAttackThreadsThatCannotBeRead(t *testing.T) {
 	create := func(workspace, shard string) thread.Ref {
 		for {
 			ref := thread.Ref{Workspace: workspace, Deployment: "d", Thread: id.New(now)}
-			if now = now.Add(time.Millisecond); shard != "" && keys.DueThread(ref.Thread, now).PK != shard {
+			if now = now.Add(time.Millisecond); shard != "" && keys.DueThreads.At(ref.Thread, now).PK != shard {
 				continue
 			}
 			_, err := s.Create(t.Context(), ref, nil, &thread.TTL{Strategy: thread.StrategyDelete, Minutes: 1}, false)
@@ -47,7 +47,7 @@ func TestAttackThreadsThatCannotBeRead(t *testing.T) {
 		}
 	}
 	first := create("w", "")
-	shard := keys.DueThread(first.Thread, now).PK
+	shard := keys.DueThreads.At(first.Thread, now).PK
 	for range thread.SweepLimit {
 		create("w", shard)
 	}

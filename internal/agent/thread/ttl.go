@@ -42,7 +42,7 @@ const attrPruned = "pruned"
 // thread has changed.
 func (s *Store) putTTL(ref Ref, ttl TTL, now, due time.Time) table.Put {
 	item := record.Item(keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), ttlKind, now, nil, record.Encode(ttl))
-	item.Index = map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)}
+	item.Index = map[table.Index]table.Key{table.ByDue: keys.DueThreads.At(ref.Thread, due)}
 	return table.Put{Item: item}
 }
 
@@ -91,7 +91,7 @@ type Sealer func(context.Context, Ref) (Thread, error)
 // also goes on with deletions whose process died. It has seal complete a thread first. When ctx
 // ends, it leaves the rest to the next pass; this is no error.
 func (s *Store) Sweep(ctx context.Context, dueBy time.Time, seal Sealer) error {
-	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, func(ctx context.Context, noted *table.Item) error {
+	return table.Pass{Shards: keys.DueThreads.Until(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, func(ctx context.Context, noted *table.Item) error {
 		return s.sweep(ctx, noted, seal)
 	})
 }
@@ -192,7 +192,7 @@ func (s *Store) moveTTL(ctx context.Context, item *table.Item, ref Ref, due time
 // changeTTL is moveTTL with attributes that it sets.
 func (s *Store) changeTTL(ctx context.Context, item *table.Item, ref Ref, due time.Time, set table.Attrs) error {
 	change := table.Update{
-		Key: item.Key, Set: set, Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},
+		Key: item.Key, Set: set, Index: map[table.Index]table.Key{table.ByDue: keys.DueThreads.At(ref.Thread, due)},
 		If: table.Equals(record.Created, item.Text(record.Created)),
 	}
 	_, err := record.Try(ctx, s.table, change)

@@ -24,7 +24,7 @@ func TestAttackCronsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
 	well, _ := c.daily(t, object{"on_run_completed": "keep"})
-	shard := keys.DueCron(well[len("/runs/crons/"):], time.Time{}).PK
+	shard := keys.DueCrons.At(well[len("/runs/crons/"):], time.Time{}).PK
 	check.Must(t, c.table.Transact(t.Context(), cipher.Mark("w", "d", time.Now())))
 	trouble := error(nil)
 	encrypted, err := cipher.Open(t.Context(), c.table, c.crons.Now, func(_ context.Context, _, _ string, _ graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
@@ -46,7 +46,7 @@ func TestAttackCronsThatCannotBeRead(t *testing.T) {
 		item := *stored
 		cronID := id.New(time.Now())
 		item.Key = keys.Cron("w", "d", cronID)
-		if item.Index = map[table.Index]table.Key{table.ByDue: keys.DueCron(cronID, early)}; item.Index[table.ByDue].PK != shard {
+		if item.Index = map[table.Index]table.Key{table.ByDue: keys.DueCrons.At(cronID, early)}; item.Index[table.ByDue].PK != shard {
 			continue
 		}
 		check.Must(t, c.table.Transact(t.Context(), table.Put{Item: item}))

@@ -93,7 +93,7 @@ func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	config.Now = func() time.Time { return late }
 	behind, ahead := config, config
 	old := lagging{Table: config.Table, before: map[string]table.Page{}}
-	for _, query := range keys.DueCrons(late) {
+	for _, query := range keys.DueCrons.Until(late) {
 		old.before[query.PK], err = config.Table.Query(t.Context(), query)
 		check.Must(t, err)
 	}

@@ -35,7 +35,7 @@ func setUpUnnoticed(t *testing.T, agent stoppable) *fixture {
 func (f *fixture) wantExpected(t *testing.T, want int) {
 	t.Helper()
 	found := 0
-	for _, query := range keys.DueClients(f.now().Add(time.Hour)) {
+	for _, query := range keys.DueClients.Until(f.now().Add(time.Hour)) {
 		page, err := f.table.Query(t.Context(), query)
 		check.Must(t, err)
 		found += len(page.Items)

@@ -21,7 +21,7 @@ const awayPage = 100
 // listener that calls is looked at once in that time. If ctx ends first, the next call looks
 // at the remaining listeners; this is not an error.
 func (s *Store) TellAway(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.DueListeners(dueBy), Page: awayPage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
+	return table.Pass{Shards: keys.DueListeners.Until(dueBy), Page: awayPage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseListener(item.Key)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (s *Store) tell(ctx context.Context, l Listener, change table.Update, e eve
 
 // lookAt returns the index entry by which TellAway looks at the listener at a time.
 func (l Listener) lookAt(due time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.DueListener(l.Listener, due)}
+	return map[table.Index]table.Key{table.ByDue: keys.DueListeners.At(l.Listener, due)}
 }
 
 // asHeard is the condition that, since the listener was read, no process has told that it is

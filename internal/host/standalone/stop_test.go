@@ -68,7 +68,7 @@ func TestATimerThatDoesNotEndKeepsNoServer(t *testing.T) {
 	stop()
 	records := open(t, data)
 	unreadable := table.Item{
-		Key: table.Key{PK: "no", SK: "cron"}, Index: map[table.Index]table.Key{table.ByDue: keys.DueCron("none", time.Unix(0, 0))},
+		Key: table.Key{PK: "no", SK: "cron"}, Index: map[table.Index]table.Key{table.ByDue: keys.DueCrons.At("none", time.Unix(0, 0))},
 	}
 	check.Must(t, errors.Join(records.Transact(t.Context(), table.Put{Item: unreadable}), records.Close()))
 	isStuck, release := make(chan struct{}), make(chan struct{})

@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -253,15 +252,3 @@ func ParseRunClient(key table.Key) (RunParts, error) {
 	}
 	return ParseRun(table.Key{PK: key.PK, SK: runPrefix + id})
 }
-
-// DueClient places the client of a run among those that a timer looks for when they are due.
-func DueClient(run string, due time.Time) table.Key { return dueClients.at(run, due) }
-
-// DueClients asks for the clients that are due, one query for each shard.
-func DueClients(dueBy time.Time) []table.Query { return dueClients.until(dueBy) }
-
-// Lease places a run in flight among the runs that a timer looks at when their lease is due.
-func Lease(run string, due time.Time) table.Key { return leases.at(run, due) }
-
-// Leases asks for the runs whose lease ended by a given time, one query for each shard.
-func Leases(dueBy time.Time) []table.Query { return leases.until(dueBy) }

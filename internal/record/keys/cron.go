@@ -37,12 +37,6 @@ func ParseCron(key table.Key) (CronParts, error) {
 	return CronParts{Workspace: parts[1], Deployment: parts[3], Cron: key.SK}, nil
 }
 
-// DueCron places a cron among the crons that a timer looks at when they are due.
-func DueCron(cron string, due time.Time) table.Key { return dueCrons.at(cron, due) }
-
-// DueCrons asks for the crons that are due, one query for each shard.
-func DueCrons(dueBy time.Time) []table.Query { return dueCrons.until(dueBy) }
-
 // DueCronTime reads back the time when a cron is due.
 func DueCronTime(key table.Key) (time.Time, error) {
 	at, _, _ := strings.Cut(key.SK, "#")

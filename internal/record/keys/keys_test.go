@@ -100,7 +100,7 @@ var all = map[string]struct {
 	"Checkpoint":            {keys.Checkpoint("w", "d", "t", 7), table.Key{PK: "W#w#D#d#T#t", SK: "CP#000000000007"}},
 	"RunRequest":            {keys.RunRequest("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "REQ#r"}},
 	"RunClient":             {keys.RunClient("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "CLIENT#r"}},
-	"DueClient":             {keys.DueClient("t", due), table.Key{PK: "DUE-CLIENTS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
+	"DueClients":            {keys.DueClients.At("t", due), table.Key{PK: "DUE-CLIENTS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"AmendedCheckpoint":     {keys.AmendedCheckpoint("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "CPB#r"}},
 	"BusyThread":            {keys.BusyThread("w", "d", "t"), table.Key{PK: "W#w#D#d#BUSY#3", SK: "t"}},
 	"CheckpointName":        {keys.CheckpointName("w", "d", "t", "c"), table.Key{PK: "W#w#D#d#T#t", SK: "CPID#c"}},
@@ -109,7 +109,7 @@ var all = map[string]struct {
 	"FrameSince":            {keys.FrameSince("w", "d", "t", 7, 3), table.Key{PK: "W#w#D#d#T#t", SK: "FS#000000000007#00000003"}},
 	"InThread":              {keys.InThread("w", "d", "t", keys.Frame("w", "d", "t2", 7)), table.Key{PK: "W#w#D#d#T#t", SK: "FD#000000000007"}},
 	"ThreadTTL":             {keys.ThreadTTL("w", "d", "t"), table.Key{PK: "W#w#D#d#T#t", SK: "TTL"}},
-	"DueThread":             {keys.DueThread("t", due), table.Key{PK: "DUE-THREADS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
+	"DueThreads":            {keys.DueThreads.At("t", due), table.Key{PK: "DUE-THREADS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"StoreItem":             {keys.StoreItem("w", "d", []string{"a/b", "c"}, "k#"), table.Key{PK: "W#w#D#d#STORE#a%2Fb", SK: "I#a%2Fb/c/#k%23"}},
 	"StoreVectors":          {keys.StoreVectors(keys.StoreItem("w", "d", []string{"a", "I#"}, "I#")), table.Key{PK: "W#w#D#d#STORE#a", SK: "V#a/I%23/#I%23"}},
 	"StoreItemWith":         {keys.StoreItemWith(table.Key{PK: "W#w#D#d#STORE#a", SK: "V#a/#k"}), keys.StoreItem("w", "d", []string{"a"}, "k")},
@@ -117,22 +117,22 @@ var all = map[string]struct {
 	"StoreNamespaceEntry":   {keys.StoreNamespaceEntry("w", "d", []string{"a", "b"}), table.Key{PK: "W#w#D#d#STORE", SK: "a/b/"}},
 	"Cron":                  {keys.Cron("w", "d", "c"), table.Key{PK: "W#w#D#d#CRONS", SK: "c"}},
 	"CronCount":             {keys.CronCount("w", "d"), table.Key{PK: "W#w#D#d#CRONS#COUNT", SK: "COUNT"}},
-	"DueCron":               {keys.DueCron("t", due), table.Key{PK: "DUE-CRONS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
+	"DueCrons":              {keys.DueCrons.At("t", due), table.Key{PK: "DUE-CRONS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"ThreadListEntry":       {keys.ThreadListEntry("w", "d", "t", due), table.Key{PK: "W#w#D#d#THREADS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"Permit":                {keys.Permit("w", "d", 3, 7), table.Key{PK: "W#w#D#d#SEATS#03", SK: "SEAT#07"}},
 	"PermitWait":            {keys.PermitWait("w", "d", 3, "r"), table.Key{PK: "W#w#D#d#SEATS#03", SK: "WAIT#r"}},
-	"Lease":                 {keys.Lease("r", due), table.Key{PK: "LEASES#05", SK: "2026-03-01T12:00:00.000000Z#r"}},
+	"Leases":                {keys.Leases.At("r", due), table.Key{PK: "LEASES#05", SK: "2026-03-01T12:00:00.000000Z#r"}},
 	"DeploymentEvent":       {keys.DeploymentEvent("w", "d", "e"), table.Key{PK: "W#w#D#d#EVENTS", SK: "e"}},
 	"EventEntry":            {keys.EventEntry("w", "d", "e"), table.Key{PK: "W#w#EVENTS#03", SK: "e"}},
 	"ListenerEvent":         {keys.ListenerEvent("w", "l", "e"), table.Key{PK: "W#w#LISTENER#l#EVENTS", SK: "e"}},
-	"DueListener":           {keys.DueListener("t", due), table.Key{PK: "DUE-LISTENERS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
+	"DueListeners":          {keys.DueListeners.At("t", due), table.Key{PK: "DUE-LISTENERS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"Webhook":               {keys.Webhook("w", "h"), table.Key{PK: "W#w#WEBHOOKS", SK: "WEBHOOK#h"}},
 	"WorkspaceSecret":       {keys.WorkspaceSecret("w", "s"), table.Key{PK: "W#w#SECRETS", SK: "s"}},
 	"SecretUse":             {keys.SecretUse("w", "s", "d"), table.Key{PK: "W#w#SECRET#s", SK: "d"}},
 	"SecretUseEntry":        {keys.SecretUseEntry("w", "d", "s"), table.Key{PK: "W#w#D#d#SECRETS", SK: "s"}},
 	"WebhookCount":          {keys.WebhookCount("w"), table.Key{PK: "W#w#WEBHOOKS", SK: "COUNT"}},
 	"WebhookDelivery":       {keys.WebhookDelivery("w", "h", "m"), table.Key{PK: "W#w#WEBHOOK#h#DELIVERIES", SK: "m"}},
-	"DueDeliveryEntry":      {keys.DueDeliveryEntry("m", due), table.Key{PK: "WEBHOOK-DELIVERIES#00", SK: "2026-03-01T12:00:00.000000Z#m"}},
+	"DueDeliveries":         {keys.DueDeliveries.At("m", due), table.Key{PK: "WEBHOOK-DELIVERIES#00", SK: "2026-03-01T12:00:00.000000Z#m"}},
 	"Execution":             {keys.Execution(string(workflow.Run), "x"), table.Key{PK: "EXECUTIONS#run", SK: "x"}},
 	"Encrypted":             {keys.Encrypted("w", "d"), table.Key{PK: "ENCRYPTED", SK: "w#d"}},
 	"Trial":                 {keys.Trial("release/r"), table.Key{PK: "SERVER", SK: "TRIAL#release/r"}},
@@ -166,8 +166,11 @@ func TestEveryKeyFunctionIsTested(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, declaration := range parsed.Decls {
-			if f, ok := declaration.(*ast.FuncDecl); ok && f.Name.IsExported() && returnsKey(f) {
+			if f, ok := declaration.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() && returnsKey(f) {
 				made = append(made, f.Name.Name)
+			}
+			if list, ok := declaration.(*ast.GenDecl); ok && list.Tok == token.VAR {
+				made = append(made, exported(list)...)
 			}
 		}
 	}
@@ -175,6 +178,18 @@ func TestEveryKeyFunctionIsTested(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(all)), made); diff != "" {
 		t.Errorf("key functions (-tested +there):\n%s", diff)
 	}
+}
+
+// exported returns the names of the lists of due items.
+func exported(list *ast.GenDecl) (names []string) {
+	for _, spec := range list.Specs {
+		for _, name := range spec.(*ast.ValueSpec).Names {
+			if name.IsExported() {
+				names = append(names, name.Name)
+			}
+		}
+	}
+	return names
 }
 
 func returnsKey(f *ast.FuncDecl) bool {
@@ -198,13 +213,13 @@ func TestNoTwoFunctionsMakeOneKey(t *testing.T) {
 			"DeploymentName": keys.DeploymentName(x, x), "TracingProject": keys.TracingProject(x, x),
 			"DeploymentListEntry": keys.DeploymentListEntry(x, x), "Build": keys.Build(x), "BuildPlace": keys.BuildPlace(x, len(made)), "ReleaseEntry": keys.ReleaseEntry(x), "RolloutEntry": keys.RolloutEntry(x, due),
 			"Thread": keys.Thread(x, x, x), "Run": keys.Run(x, x, x, x), "Event": keys.Event(x, x, x, 1), "Checkpoint": keys.Checkpoint(x, x, x, 1),
-			"RunRequest": keys.RunRequest(x, x, x, x), "RunClient": keys.RunClient(x, x, x, x), "DueClient": keys.DueClient(x, due), "CheckpointName": keys.CheckpointName(x, x, x, x), "Frame": keys.Frame(x, x, x, 1),
+			"RunRequest": keys.RunRequest(x, x, x, x), "RunClient": keys.RunClient(x, x, x, x), "DueClients": keys.DueClients.At(x, due), "CheckpointName": keys.CheckpointName(x, x, x, x), "Frame": keys.Frame(x, x, x, 1),
 			"KeptFrame": keys.KeptFrame(x, x, x, x, 1), "FrameSince": keys.FrameSince(x, x, x, 1, 1),
-			"ThreadListEntry": keys.ThreadListEntry(x, x, x, due), "ThreadTTL": keys.ThreadTTL(x, x, x), "DueThread": keys.DueThread(x, due),
+			"ThreadListEntry": keys.ThreadListEntry(x, x, x, due), "ThreadTTL": keys.ThreadTTL(x, x, x), "DueThreads": keys.DueThreads.At(x, due),
 			"StoreItem": keys.StoreItem(x, x, []string{x}, x), "StoreVectors": keys.StoreVectors(keys.StoreItem(x, x, []string{x}, x)), "StoreNamespace": keys.StoreNamespace(x, x, []string{x}),
-			"StoreNamespaceEntry": keys.StoreNamespaceEntry(x, x, []string{x}), "Cron": keys.Cron(x, x, x), "DueCron": keys.DueCron(x, due),
+			"StoreNamespaceEntry": keys.StoreNamespaceEntry(x, x, []string{x}), "Cron": keys.Cron(x, x, x), "DueCrons": keys.DueCrons.At(x, due),
 			"Permit": keys.Permit(x, x, 1, 1), "PermitWait": keys.PermitWait(x, x, 1, x),
-			"Lease": keys.Lease(x, due), "Execution": keys.Execution(x, x),
+			"Leases": keys.Leases.At(x, due), "Execution": keys.Execution(x, x),
 			"RunningExecutionEntry": keys.RunningExecutionEntry(x, x),
 			"AuthProvider":          keys.AuthProvider(x, x), "AuthRequest": keys.AuthRequest(x, x), "AuthToken": keys.AuthToken(x, x, x),
 			"AuthTokenCount": keys.AuthTokenCount(x), "AuthDefault": keys.AuthDefault(x, x, x, x), "AuthEvent": keys.AuthEvent(x, x, x), "AuthConnection": keys.AuthConnection(x, x, x),
@@ -213,10 +228,10 @@ func TestNoTwoFunctionsMakeOneKey(t *testing.T) {
 			"PushWatch": keys.PushWatch(x, x), "PushWatchEntry": keys.PushWatchEntry(x, x, x, x), "PushDelivery": keys.PushDelivery(x, x, x),
 			"Listener": keys.Listener(x, x), "ListenerName": keys.ListenerName(x, x, x), "ListenerUse": keys.ListenerUse(x, x, x, x),
 			"ListenerBell": keys.ListenerBell(x, x), "ListenerTask": keys.ListenerTask(x, x, x), "ListenerRelease": keys.ListenerRelease(x, x, x),
-			"ListenerEvent": keys.ListenerEvent(x, x, x), "DueListener": keys.DueListener(x, due), "ListenerOutput": keys.ListenerOutput(x, x, x), "ListenerReleaseEntry": keys.ListenerReleaseEntry(x, x, x),
+			"ListenerEvent": keys.ListenerEvent(x, x, x), "DueListeners": keys.DueListeners.At(x, due), "ListenerOutput": keys.ListenerOutput(x, x, x), "ListenerReleaseEntry": keys.ListenerReleaseEntry(x, x, x),
 			"RepositoryNames": keys.RepositoryNames(x, 7), "WorkspaceSecret": keys.WorkspaceSecret(x, x), "SecretUse": keys.SecretUse(x, x, x), "SecretUseEntry": keys.SecretUseEntry(x, x, x),
 			"DeploymentEvent": keys.DeploymentEvent(x, x, x), "EventEntry": keys.EventEntry(x, x, x), "Webhook": keys.Webhook(x, x),
-			"WebhookCount": keys.WebhookCount(x), "WebhookDelivery": keys.WebhookDelivery(x, x, x), "DueDeliveryEntry": keys.DueDeliveryEntry(x, due),
+			"WebhookCount": keys.WebhookCount(x), "WebhookDelivery": keys.WebhookDelivery(x, x, x), "DueDeliveries": keys.DueDeliveries.At(x, due),
 			"Assistant": keys.Assistant(x, x, x), "AssistantVersion": keys.AssistantVersion(x, x, x, 1), "IntegrationUse": keys.IntegrationUse(x, x, x),
 			"AuthConnectionListEntry": keys.AuthConnectionListEntry(x, x, x), "AuthTokenListEntry": keys.AuthTokenListEntry(x, x, x, x),
 		} {
@@ -372,7 +387,7 @@ func TestKeysOfEncryptedDeployments(t *testing.T) {
 
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
-	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueClient", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Encrypted", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}
+	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueClients", "DueCrons", "DueDeliveries", "DueListeners", "DueThreads", "Encrypted", "Execution", "InstallationBindingEntry", "InstallationGate", "Leases", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}
 	for name, c := range all {
 		inWorkspace := c.got.PK == "W#w" || strings.HasPrefix(c.got.PK, "W#w#")
 		if inWorkspace == slices.Contains(without, name) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -29,12 +28,6 @@ func ParseListener(key table.Key) (ListenerParts, error) {
 	}
 	return ListenerParts{Workspace: parts[1], Listener: key.SK}, nil
 }
-
-// DueListener places a listener among the listeners that a timer looks at when they are due.
-func DueListener(listener string, due time.Time) table.Key { return dueListeners.at(listener, due) }
-
-// DueListeners asks for the listeners that may be away, one query for each shard.
-func DueListeners(dueBy time.Time) []table.Query { return dueListeners.until(dueBy) }
 
 // Listeners asks for a workspace's listeners, oldest first.
 func Listeners(workspace string) table.Query { return table.Query{PK: "W#" + workspace + "#LISTENERS"} }

@@ -44,9 +44,9 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 		}
 	}
 	err := tb.Transact(t.Context(),
-		indexed(keys.Run("w", "d1", "t1", "r1"), table.ByDue, keys.Lease("r1", after(0))),
-		indexed(keys.Run("w", "d1", "t1", "r2"), table.ByDue, keys.Lease("r2", after(time.Hour))),
-		indexed(keys.Run("w", "d1", "t1", "r3"), table.ByDue, keys.Lease("r3", after(time.Microsecond))),
+		indexed(keys.Run("w", "d1", "t1", "r1"), table.ByDue, keys.Leases.At("r1", after(0))),
+		indexed(keys.Run("w", "d1", "t1", "r2"), table.ByDue, keys.Leases.At("r2", after(time.Hour))),
+		indexed(keys.Run("w", "d1", "t1", "r3"), table.ByDue, keys.Leases.At("r3", after(time.Microsecond))),
 		indexed(table.Key{PK: "a", SK: "late"}, table.ByDue, keys.RolloutEntry("late", after(time.Minute))),
 		indexed(table.Key{PK: "a", SK: "early"}, table.ByDue, keys.RolloutEntry("early", after(-time.Minute))),
 		indexed(table.Key{PK: "a", SK: "now"}, table.ByDue, keys.RolloutEntry("now", after(0))),
@@ -170,7 +170,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 		t.Errorf("Permits (-want +got):\n%s", diff)
 	}
 	leased := map[string]bool{}
-	for _, query := range keys.Leases(after(time.Microsecond)) {
+	for _, query := range keys.Leases.Until(after(time.Microsecond)) {
 		for _, key := range found(t, tb, query) {
 			leased[key] = true
 		}

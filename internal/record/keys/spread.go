@@ -18,14 +18,16 @@ type spread struct {
 	partitions uint32
 }
 
-// The lists that a timer looks at, ordered by the time when an item is due.
+// The lists that a timer looks at, ordered by the time when an item is due: the clients of runs,
+// crons, listeners that may be away, threads with a time to live, unfinished deliveries of
+// webhooks, and runs in flight, by the end of their lease.
 var (
-	dueClients    = spread{table.ByDue, "DUE-CLIENTS#", 1, 4}
-	dueCrons      = spread{table.ByDue, "DUE-CRONS#", 1, 4}
-	dueListeners  = spread{table.ByDue, "DUE-LISTENERS#", 1, 4}
-	dueThreads    = spread{table.ByDue, "DUE-THREADS#", 1, 4}
-	dueDeliveries = spread{table.ByDue, "WEBHOOK-DELIVERIES#", 2, 4}
-	leases        = spread{table.ByDue, "LEASES#", 2, 16}
+	DueClients    = spread{table.ByDue, "DUE-CLIENTS#", 1, 4}
+	DueCrons      = spread{table.ByDue, "DUE-CRONS#", 1, 4}
+	DueListeners  = spread{table.ByDue, "DUE-LISTENERS#", 1, 4}
+	DueThreads    = spread{table.ByDue, "DUE-THREADS#", 1, 4}
+	DueDeliveries = spread{table.ByDue, "WEBHOOK-DELIVERIES#", 2, 4}
+	Leases        = spread{table.ByDue, "LEASES#", 2, 16}
 )
 
 func shardOf(id string, shards uint32) int {
@@ -41,8 +43,8 @@ func (s spread) key(id, sk string) table.Key {
 	return table.Key{PK: s.partition(shardOf(id, s.partitions)), SK: sk}
 }
 
-// at places an id in its partition, ordered by a time.
-func (s spread) at(id string, at time.Time) table.Key { return s.key(id, clock.Format(at)+"#"+id) }
+// At places an id in its partition, ordered by a time.
+func (s spread) At(id string, at time.Time) table.Key { return s.key(id, clock.Format(at)+"#"+id) }
 
 // queries asks for the list, one query for each partition.
 func (s spread) queries() []table.Query {
@@ -53,8 +55,8 @@ func (s spread) queries() []table.Query {
 	return queries
 }
 
-// until asks for the items that are due at a time, one query for each partition.
-func (s spread) until(dueBy time.Time) []table.Query {
+// Until asks for the items that are due at a time, one query for each partition.
+func (s spread) Until(dueBy time.Time) []table.Query {
 	queries := s.queries()
 	for shard := range queries {
 		queries[shard].To = clock.Format(dueBy) + "~"

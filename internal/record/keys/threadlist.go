@@ -17,7 +17,7 @@ func threadList(workspace, deployment string) spread {
 // ThreadListEntry places a thread in its deployment's list, ordered by creation. Clients may
 // choose ids, so an id does not say when its thread was created.
 func ThreadListEntry(workspace, deployment, thread string, created time.Time) table.Key {
-	return threadList(workspace, deployment).at(thread, created)
+	return threadList(workspace, deployment).At(thread, created)
 }
 
 // ThreadLists asks for a deployment's threads, oldest first, one query for each shard. The
@@ -42,13 +42,6 @@ func ParseThread(key table.Key) (ThreadParts, error) {
 	}
 	return ThreadParts{Workspace: parts[1], Deployment: parts[3], Thread: parts[5]}, nil
 }
-
-// DueThread places a thread's time to live among the entries that a timer looks at when they
-// are due.
-func DueThread(thread string, due time.Time) table.Key { return dueThreads.at(thread, due) }
-
-// DueThreads asks for the threads whose time is over, one query for each shard.
-func DueThreads(dueBy time.Time) []table.Query { return dueThreads.until(dueBy) }
 
 // CheckpointNames asks for the places of the checkpoints that the agent named.
 func CheckpointNames(workspace, deployment, thread string) table.Query {

@@ -3,7 +3,6 @@ package keys
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -57,12 +56,3 @@ func ParseWebhookDelivery(key table.Key) (DeliveryParts, error) {
 	}
 	return DeliveryParts{Workspace: parts[1], Log: parts[3], Delivery: key.SK}, nil
 }
-
-// DueDeliveryEntry places an unfinished delivery among the deliveries that a timer looks at
-// when they are due.
-func DueDeliveryEntry(delivery string, due time.Time) table.Key {
-	return dueDeliveries.at(delivery, due)
-}
-
-// DueDeliveries asks for the deliveries that are overdue, one query for each shard.
-func DueDeliveries(dueBy time.Time) []table.Query { return dueDeliveries.until(dueBy) }

@@ -109,7 +109,7 @@ func (d Delivery) attrs() table.Attrs {
 }
 
 func (d Delivery) dueAt(at time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.DueDeliveryEntry(d.Delivery, at.Add(lease))}
+	return map[table.Index]table.Key{table.ByDue: keys.DueDeliveries.At(d.Delivery, at.Add(lease))}
 }
 
 // change returns the write of the delivery's next state, under the condition that the delivery

@@ -22,7 +22,7 @@ const rescuePage = 100
 // workflow ends like this before each long pause.
 // When ctx ends, the remaining deliveries are left to the next Rescue; this is not an error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.Table, s.rescueItem)
+	return table.Pass{Shards: keys.DueDeliveries.Until(dueBy), Page: rescuePage}.Serve(ctx, s.Table, s.rescueItem)
 }
 
 func (s *Store) rescueItem(ctx context.Context, item *table.Item) error {

@@ -373,7 +373,7 @@ func (m *measured) told(s *stack) trace {
 
 // delivered reports whether no message to a webhook is under way.
 func (s *stack) delivered() bool {
-	for _, query := range keys.DueDeliveries(time.Now().AddDate(1, 0, 0)) {
+	for _, query := range keys.DueDeliveries.Until(time.Now().AddDate(1, 0, 0)) {
 		page, err := s.table.Query(s.t.Context(), query)
 		check.Must(s.t, err)
 		if len(page.Items) > 0 {
