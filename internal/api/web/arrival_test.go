@@ -216,3 +216,47 @@ func TestAttackAnAnswerThatNobodyTakes(t *testing.T) {
 		t.Error("the handler still waits for the client")
 	}
 }
+
+// TestTheTimeOfWritesOverHTTP2 checks that the time in which a client must accept an answer passes
+// only while the server writes.
+func TestTheTimeOfWritesOverHTTP2(t *testing.T) {
+	t.Parallel()
+	const taking = 50 * time.Millisecond
+	mux, _ := newMux()
+	mux.SetTaking(taking)
+	ended := make(chan error, 1)
+	mux.Handle("/large", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err := w.Write(make([]byte, 64<<20))
+		ended <- err
+	}))
+	mux.Handle("/slow", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 3 {
+			<-time.After(3 * taking)
+			fmt.Fprint(w, "x")
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+	server := httptest.NewUnstartedServer(mux)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	ask := func(path string) *http.Response {
+		t.Helper()
+		answer, err := server.Client().Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	slow := ask("/slow")
+	if text, err := io.ReadAll(slow.Body); err != nil || string(text) != "xxx" || slow.ProtoMajor != 2 {
+		t.Errorf("got %q over %s (%v)", text, slow.Proto, err)
+	}
+	ask("/large")
+	if err := <-ended; err == nil {
+		t.Error("an answer that nobody takes was written")
+	}
+}

@@ -25,9 +25,8 @@ type exchange struct {
 	status int
 	bytes  int64
 	// control sets the deadlines of the connection, and is nil for an answer that is only
-	// recorded; taken is the time when the last deadline for writes was set.
+	// recorded.
 	control *http.ResponseController
-	taken   time.Time
 	// taking is how long the client may take to accept the bytes that are written.
 	taking time.Duration
 	// body is the arriving body, nil for a request without a body.
@@ -65,25 +64,27 @@ func (m *Mux) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	if !isRequestID(x.id) {
 		x.id = id.New(clock.System())
 	}
-	x.expectTaken()
+	if r.ProtoMajor < 2 { // a connection that is used again keeps the deadline of the previous request
+		x.expectTaken()
+	}
 	if r.ContentLength != 0 && r.Body != nil {
 		x.body = m.watchArrival(x.control, r.Body)
 	}
 	return x
 }
 
-// expectTaken starts the time in which the client must accept the next bytes. A connection that
-// is used again keeps the deadline of the previous request, so each request sets its own.
+// expectTaken starts the time in which the client must accept the next bytes.
 func (x *exchange) expectTaken() {
-	x.taken = time.Now()
-	_ = x.control.SetWriteDeadline(x.taken.Add(x.taking)) // there may be no connection, as in a Lambda
+	if x.control != nil {
+		_ = x.control.SetWriteDeadline(time.Now().Add(x.taking)) // there may be no connection, as in a Lambda
+	}
 }
 
-// stillTaken starts that time again for the bytes that are written now. Writes that follow each
-// other closely share one deadline.
-func (x *exchange) stillTaken() {
-	if x.control != nil && time.Since(x.taken) > min(time.Second, x.taking/2) {
-		x.expectTaken()
+// wait ends that time until the next write: over HTTP/2 it would cut off an answer for which
+// nothing is written meanwhile.
+func (x *exchange) wait() {
+	if x.control != nil {
+		_ = x.control.SetWriteDeadline(time.Time{})
 	}
 }
 
@@ -124,7 +125,8 @@ func (x *exchange) WriteHeader(status int) {
 		x.status = status
 		x.settle()
 	}
-	x.stillTaken()
+	x.expectTaken() // an informational status is sent at once
+	defer x.wait()
 	x.ResponseWriter.WriteHeader(status)
 }
 
@@ -136,8 +138,9 @@ func (x *exchange) Write(data []byte) (written int, err error) {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
 	}
+	defer x.wait()
 	for {
-		x.stillTaken()
+		x.expectTaken()
 		part := data[written:min(len(data), written+writePart)]
 		n, err := x.ResponseWriter.Write(part)
 		written += n
@@ -146,6 +149,13 @@ func (x *exchange) Write(data []byte) (written int, err error) {
 			return written, err
 		}
 	}
+}
+
+// FlushError sends what was written.
+func (x *exchange) FlushError() error {
+	x.expectTaken()
+	defer x.wait()
+	return http.NewResponseController(x.ResponseWriter).Flush()
 }
 
 // logTo writes the single log line of the request. Headers, bodies and queries are never in it:

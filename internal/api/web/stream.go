@@ -212,8 +212,8 @@ func notTaken(err error) error {
 	return fmt.Errorf("%w: %w", errNotTaken, err)
 }
 
-// connection writes to a client with a deadline, so that a client that does not read blocks the
-// server only for a short time.
+// connection writes to a client, and sends at once what it writes. It does not flush where there is
+// nothing to flush, for example in a Lambda function.
 type connection struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -223,21 +223,11 @@ func newConnection(w http.ResponseWriter) *connection {
 	return &connection{w: w, control: http.NewResponseController(w)}
 }
 
-// write sends data at once.
-func (c *connection) write(data []byte) (err error) {
-	if err := c.deadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
-	// The deadline is removed again: net/http still has to end the response, however much later
-	// that is.
-	defer func() { err = errors.Join(err, c.deadline(time.Time{})) }()
+func (c *connection) write(data []byte) error {
 	if _, err := c.w.Write(data); err != nil {
 		return notTaken(err)
 	}
 	return c.flush()
 }
-
-// deadline does nothing where connections have no deadlines, for example in a Lambda function.
-func (c *connection) deadline(t time.Time) error { return notTaken(c.control.SetWriteDeadline(t)) }
 
 func (c *connection) flush() error { return notTaken(c.control.Flush()) }
