@@ -201,12 +201,16 @@ func (r Run) settled() bool {
 func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {
-		o.Add(table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
+		o.Add(s.deletes(run, waits)...)
 		run.Status = Removed
 		o.Join(s.observe(run))
 	} else {
 		run.Status, run.CancelReason = Interrupted, why
-		o.Add(record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why), attrTold: true}, waits))
+		end := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why), attrTold: true}, waits)
+		if run.Temporary { // a run that is settled already gets no entry when its turn would have come
+			end.Index = s.over(run, now)
+		}
+		o.Add(end)
 		tell, err := s.tellQueued(ctx, t, run, now)
 		if err != nil {
 			return o, err

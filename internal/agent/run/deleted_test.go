@@ -124,6 +124,28 @@ func TestTheThreadOfARemovedTemporaryRunGoes(t *testing.T) {
 	}
 }
 
+// TestTheThreadOfATemporaryRunThatGaveWayGoes cancels a delayed temporary run, in whose place
+// another run works: the thread does not stay when both have ended.
+func TestTheThreadOfATemporaryRunThatGaveWayGoes(t *testing.T) {
+	t.Parallel()
+	for _, action := range []run.Action{run.ActionRollback, run.ActionInterrupt} {
+		f := newFixture(t)
+		request := say("delayed", run.Enqueue)
+		request.Temporary, request.After = true, time.Minute
+		delayed, err := f.runs.Create(t.Context(), f.ref, request)
+		f.must(err)
+		a := f.claim(f.create("first", run.Enqueue))
+		f.must(f.runs.Cancel(t.Context(), delayed.Ref, action))
+		f.finish(a)
+		f.hand.move(time.Hour)
+		f.must(f.runs.Rescue(t.Context(), f.hand.now()))
+		f.must(f.threads.Sweep(t.Context(), f.hand.now(), f.runs.Seal))
+		if left := f.items(); len(left) > 0 {
+			t.Errorf("%s: %d items are left after an hour", action, len(left))
+		}
+	}
+}
+
 // TestAThreadThatIsNotSealedExpires checks that a sweep seals a thread whose process died before it
 // could, and that the thread goes when its time is over again.
 func TestAThreadThatIsNotSealedExpires(t *testing.T) {
