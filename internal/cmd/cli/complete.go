@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,10 +12,11 @@ import (
 // completionLimit is how long a shell waits for names.
 const completionLimit = time.Second
 
-// completes lets a shell complete the first argument of a command to the name of a deployment.
+// completes lets a shell complete the first argument of a command to the name of a deployment, if
+// the command takes one.
 func (w *Where) completes(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
+		if len(args) > 0 || !strings.Contains(cmd.Use, " DEPLOYMENT") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		found, err := w.Client(cmd)
