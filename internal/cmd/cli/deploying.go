@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/dotenv"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -177,6 +181,7 @@ func (d *deploying) reviseUpload(ctx context.Context, exists bool, packed *tarba
 	d.digest = packed.digest
 	text := fmt.Sprintf("%d files, %s, %s", packed.files, size(packed.size), d.config)
 	d.show(output.Event{Kind: output.KindUpload, Text: text})
+	d.noteLeft()
 	same, err := d.unchanged(ctx, packed)
 	switch {
 	case err != nil || same && !d.dry:
@@ -198,6 +203,28 @@ func (d *deploying) reviseUpload(ctx context.Context, exists bool, packed *tarba
 		return "", err
 	}
 	return d.patch(ctx, map[string]any{"source_tarball_path": path, "framework_config_path": d.config})
+}
+
+// noteLeft says that the .env file stays here, if it names variables that are no secrets of the
+// deployment: the agent would miss them.
+func (d *deploying) noteLeft() {
+	file := filepath.Join(d.dir, ".env")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	var missing []string
+	variables, _ := dotenv.Parse(string(text))
+	secrets := d.merged()
+	for _, v := range variables {
+		if !slices.ContainsFunc(secrets, func(s secret) bool { return s.Name == v.Name }) {
+			missing = append(missing, v.Name)
+		}
+	}
+	if len(missing) > 0 {
+		d.show(output.Event{Kind: output.KindNote, Text: fmt.Sprintf("%s is not uploaded, and the deployment has no %s; to make its lines secrets: --env-file %s",
+			file, strings.Join(missing, ", "), file)})
+	}
 }
 
 // say shows what a dry run would do.
