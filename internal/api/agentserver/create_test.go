@@ -68,6 +68,8 @@ func TestAThreadThatIsNotThereIsCreatedOrRefused(t *testing.T) {
 		wantStatus(t, f.call(t, "POST", thread+creation, hi()), http.StatusNotFound)
 		// A request that is refused for another reason does not create the thread either.
 		wantStatus(t, f.call(t, "POST", thread+creation, with(with(hi(), "if_not_exists", "create"), "assistant_id", "nobody")), http.StatusNotFound)
+		strict := object{"assistant_id": "agent", "command": object{"resume": "yes"}, "strict_resume": true, "if_not_exists": "create"}
+		wantStatus(t, f.call(t, "POST", thread+creation, strict), http.StatusConflict)
 		wantStatus(t, f.call(t, "GET", thread, nil), http.StatusNotFound)
 		for range 2 { // the second request finds the thread
 			answer := f.call(t, "POST", thread+creation, with(hi(), "if_not_exists", "create"))

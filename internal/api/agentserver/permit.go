@@ -205,16 +205,6 @@ func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
 	return matching404(err, filter, a.Metadata, assistant.NotFound(a.Assistant))
 }
 
-// newThread makes a thread for the request's user, or returns the thread that already exists,
-// if the user may see it.
-func (s server) newThread(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL) (thread.Thread, error) {
-	t, err := s.Threads.Create(ctx, ref, metadata, ttl, false)
-	if fault.Is(err, fault.Conflict) {
-		return s.existing(ctx, ref, err)
-	}
-	return t, err
-}
-
 // existing returns the thread that made the creation of a thread a conflict, if the request's user
 // may see it, or else the conflict.
 func (s server) existing(ctx context.Context, ref thread.Ref, conflict error) (thread.Thread, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -119,11 +120,30 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, al
 	} else if !makes {
 		return run.Run{}, thread.NotFound(ref)
 	}
-	t, err := s.newThread(ctx, ref, own, served(ctx).ThreadTTL())
+	return s.createOnNew(ctx, ref, own, request)
+}
+
+// createOnNew makes a thread for the request's user, with its first run. If the thread exists by
+// now, the run is created on it, if the user may see it. A new thread whose run is refused does not
+// stay, unless another request has used it meanwhile.
+func (s server) createOnNew(ctx context.Context, ref thread.Ref, metadata json.RawMessage, request run.Request) (run.Run, error) {
+	t, err := s.Threads.Create(ctx, ref, metadata, served(ctx).ThreadTTL(), false)
+	isNew := err == nil
+	if fault.Is(err, fault.Conflict) {
+		t, err = s.existing(ctx, ref, err)
+	}
 	if err != nil {
 		return run.Run{}, err
 	}
-	return s.Runs.CreateOn(ctx, t, request)
+	created, err := s.Runs.CreateOn(ctx, t, request)
+	if err != nil && isNew {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
+		defer stop()
+		if stays := s.Threads.DeleteAsRead(ctx, t); !fault.Is(stays, fault.Conflict) {
+			err = errors.Join(err, stays)
+		}
+	}
+	return created, err
 }
 
 // request checks a request to run.
