@@ -183,26 +183,31 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 // prepare loads the agent's pending updates and its own checkpoint. The first attempt of a run that
 // forks from an earlier checkpoint loads the state of that checkpoint.
 func (a *Attempt) prepare(ctx context.Context) (err error) {
-	threads, own := a.store.threads, a.Run.Run
-	fork := a.Run.Fork
-	branch := a.Run.Attempt == 0 && fork != nil && (fork.Number != a.thread.Lock.Checkpoint || !fork.isAt(a.Log.State))
-	if branch {
-		st, err := a.store.base(ctx, a.Run)
-		if err != nil {
-			return err
-		}
-		a.Log = thread.NewLog(a.Run.Ref.Ref, st)
+	threads := a.store.threads
+	if a.Log, a.Pending, err = a.store.branch(ctx, a.Run, a.Log); err == nil && a.Pending == nil {
+		a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.Log.At, a.Run.Run)
 	}
-	if a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.Log.At, own); err != nil {
+	if err != nil {
 		return err
 	}
-	if a.Log, err = threads.ReadFrame(ctx, a.Log); err != nil {
-		return err
+	a.Log, err = threads.ReadFrame(ctx, a.Log)
+	return err
+}
+
+// branch returns the log of the branch that a run begins behind the end of its thread's log, and
+// the updates that the agent's checkpoint lacks there. If the run begins no branch, it returns the
+// log as it is, and nil.
+func (s *Store) branch(ctx context.Context, run Run, end thread.Log) (thread.Log, []graph.StateUpdate, error) {
+	fork := run.Fork
+	if run.Attempt > 0 || fork == nil || (fork.Number == end.At.Number && fork.isAt(end.State)) {
+		return end, nil, nil
 	}
-	if branch {
-		a.Log = a.Log.Fork(a.thread.Lock.Checkpoint, a.Pending)
+	st, err := s.base(ctx, run)
+	if err != nil {
+		return end, nil, err
 	}
-	return nil
+	pending, err := s.threads.Pending(ctx, run.Ref.Ref, st.At, run.Run)
+	return thread.NewLog(run.Ref.Ref, st).Fork(end.At.Number, pending), pending, err
 }
 
 // isAt reports whether a state is that of the checkpoint.

@@ -167,7 +167,12 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 		}
 		has, err := s.hasInput(ctx, a.Run)
 		if has {
-			err = a.try(func(d *draft) error { return d.foldAs(d.Run.Input.JSON(), thread.SourceInput, nodeInput) })
+			err = a.try(func(d *draft) (err error) {
+				if d.Log, _, err = s.branch(ctx, d.Run, d.Log); err != nil {
+					return err
+				}
+				return d.foldAs(d.Run.Input.JSON(), thread.SourceInput, nodeInput)
+			})
 		}
 		if err != nil && !isTooLarge(err) { // an input that the state cannot hold stays with its run only
 			return nil, err

@@ -31,20 +31,46 @@ func (f *fixture) forked(refilled bool) run.Run {
 	return fork
 }
 
+// neverBegun are ways in which a fork ends before its first claim.
+var neverBegun = map[string]func(f *fixture, fork run.Run) error{
+	"it fails": func(f *fixture, fork run.Run) error {
+		return f.runs.Fail(f.t.Context(), fork.Ref, run.Failure{Name: run.FailureCheckpointGone})
+	},
+	"it is interrupted": func(f *fixture, _ run.Run) error {
+		f.create("next", run.Interrupt)
+		return nil
+	},
+	"its client is lost": func(f *fixture, fork run.Run) error { return f.runs.CancelOnDisconnect(f.t.Context(), fork.Ref) },
+}
+
+// TestAForkThatNeverBegins checks that the input of a fork follows the fork's checkpoint, also if
+// the fork ends before its first claim.
+func TestAForkThatNeverBegins(t *testing.T) {
+	t.Parallel()
+	for name, end := range neverBegun {
+		f := newFixture(t)
+		_, a := f.started("first")
+		f.finish(a)
+		st, err := f.threads.State(t.Context(), f.ref)
+		f.must(err)
+		_, a = f.started("second")
+		f.finish(a)
+		request := say("instead of the second", run.Enqueue)
+		request.Fork = &run.Fork{ID: st.At.ID}
+		fork, err := f.runs.Create(t.Context(), f.ref, request)
+		f.must(err)
+		f.must(end(f, fork))
+		if diff := cmp.Diff([]string{"human first", "human instead of the second"}, f.messages()); diff != "" {
+			t.Errorf("%s: messages (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestAForkFromARemovedCheckpoint checks that a fork whose checkpoint is gone fails at its first
 // claim, and that its input comes into no state, however it ends.
 func TestAForkFromARemovedCheckpoint(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(f *fixture, fork run.Run) error{
-		"it fails": func(f *fixture, fork run.Run) error {
-			return f.runs.Fail(f.t.Context(), fork.Ref, run.Failure{Name: run.FailureCheckpointGone})
-		},
-		"it is interrupted": func(f *fixture, _ run.Run) error {
-			f.create("next", run.Interrupt)
-			return nil
-		},
-		"its client is lost": func(f *fixture, fork run.Run) error { return f.runs.CancelOnDisconnect(f.t.Context(), fork.Ref) },
-	} {
+	for name, end := range neverBegun {
 		for _, refilled := range []bool{false, true} {
 			f, want := newFixture(t), []string{}
 			fork := f.forked(refilled)

@@ -257,12 +257,16 @@ func (b *sealPlan) addInput(ctx context.Context, run Run) error {
 	if err != nil {
 		return err
 	}
-	values, patch, err := b.log.Values.Reduce(input, newID)
+	log, _, err := b.branch(ctx, run, b.log)
+	if err != nil {
+		return err
+	}
+	values, patch, err := log.Values.Reduce(input, newID)
 	if err != nil || patch.Empty() {
 		return err
 	}
 	pending := []graph.StateUpdate{{Values: input, AsNode: nodeInput}}
-	return b.apply(run, thread.Change{Source: thread.SourceInput, Values: values, Patch: patch, Pending: pending})
+	return b.apply(log, run, thread.Change{Source: thread.SourceInput, Values: values, Patch: patch, Pending: pending})
 }
 
 // addLeftovers adds what the state lacks of a started run: its shown output, and its input if no
@@ -286,13 +290,13 @@ func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
 	if err != nil || (change.Patch.Empty() && len(change.Pending) == 0) {
 		return err
 	}
-	return b.apply(run, change)
+	return b.apply(b.log, run, change)
 }
 
-// apply records a change that a run has left as the thread's next checkpoint.
-func (b *sealPlan) apply(run Run, change thread.Change) error {
+// apply records a change that a run has left as the next checkpoint of a log.
+func (b *sealPlan) apply(log thread.Log, run Run, change thread.Change) error {
 	change.Run, change.Graph = run.Run, run.Graph
-	next, writes, err := b.log.Apply(b.now, change)
+	next, writes, err := log.Apply(b.now, change)
 	if err != nil {
 		return err
 	}
