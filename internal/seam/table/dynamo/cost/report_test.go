@@ -217,7 +217,7 @@ func (t trace) parts() []trace {
 
 func runReport(b *strings.Builder, m measured) {
 	b.WriteString("\n## A run of 10 s that streams 200 tokens\n\nCreated in the background, and what it adds when one client streams it from its creation to its end:\n" +
-		"then events are written four times a second, and not once.\n\n")
+		"then events are written three times a second, and not once.\n\n")
 	b.WriteString("| | Requests | Reads | Writes | Index writes | Requests for the stream | Reads for the stream | Writes for the stream |\n|---|---|---|---|---|---|---|---|\n")
 	alone, streamed := m.run.parts(), m.stream.parts()
 	for i, part := range parts {
