@@ -68,21 +68,24 @@ def _form(value: Any) -> Any:
     return str(value)
 
 
-def _plain(value: Any) -> Any:
-    """Rebuilds a value from what the standard library encodes."""
+def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """Rebuilds a value from what the standard library encodes. The values that it lies in are above."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if id(value) in above:
+        return "[circular]"
+    inside = (*above, id(value))
     if isinstance(value, Mapping):
-        return {_plain(k if isinstance(k, str) else _text(k)): _plain(v) for k, v in value.items()}
+        return {_plain(k if isinstance(k, str) else _text(k)): _plain(v, inside) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_asdict"):
-        return [_plain(v) for v in value]
+        return [_plain(v, inside) for v in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: _plain(getattr(value, f.name), inside) for f in dataclasses.fields(value)}
     try:
         return _plain(orjson.loads(orjson.dumps(value, default=_default, option=_OPTIONS)))
     except TypeError:
-        return _plain(_default(value))
+        return _plain(_default(value), inside)

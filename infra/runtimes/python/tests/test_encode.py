@@ -1,6 +1,6 @@
 import datetime
 import json
-from collections import namedtuple
+from collections import deque, namedtuple
 from dataclasses import dataclass
 
 import pytest
@@ -68,6 +68,12 @@ def test_every_value_has_a_form(value: object, wanted: object) -> None:
 @pytest.mark.parametrize("value", [Failing(), [2**70, Failing()], {(Failing(),): 1}, {Failing(): 1}, FailingError(), {"a": Data(Failing())}])
 def test_a_value_whose_own_methods_fail_is_text(value: object) -> None:
     assert " object at 0x" in encode(value).decode()
+
+
+@pytest.mark.parametrize("value", [[], deque()])
+def test_a_value_that_holds_itself_ends_there(value: object) -> None:
+    value.append({"again": value, "other": 1})
+    assert json.loads(encode([value, value])) == [[{"again": "[circular]", "other": 1}]] * 2
 
 
 def test_messages_have_the_fields_that_clients_read() -> None:
