@@ -235,6 +235,9 @@ func (t *Translator) updates(ctx context.Context, data json.RawMessage, namespac
 			t.ask(node.Value, namespace)
 			continue
 		}
+		if strings.HasPrefix(node.Name, "__") { // the framework says something about the updates
+			continue
+		}
 		if err := t.replay(ctx, node, namespace); err != nil {
 			return err
 		}

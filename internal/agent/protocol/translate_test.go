@@ -135,6 +135,11 @@ func TestTranslation(t *testing.T) {
 				`tools {"event":"tool-error","message":"dark","tool_call_id":"c2"}`,
 			},
 		},
+		"what the framework says about updates is no update": {
+			steps:   []step{{run.EventUpdates, `{"n":{"a":1},"__metadata__":{"cached":true}}`}},
+			methods: []string{"updates"},
+			want:    []string{`updates @n {"a":1}`},
+		},
 		"subgraphs end as the tasks do that they are in": {
 			steps: []step{
 				{"tasks", `{"id":"1","name":"a","input":{"tool_call":{"id":"c1"}}}`},
