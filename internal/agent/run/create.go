@@ -99,7 +99,8 @@ func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Ru
 	return s.CreateOn(ctx, t, request)
 }
 
-// CreateOn is Create for a thread that was just read or created.
+// CreateOn is Create for a thread that was just read or created. It stores a thread that is not
+// stored yet.
 func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) (Run, error) {
 	if request.Fork != nil {
 		number, err := s.threads.Find(ctx, t.Ref, request.Fork.ID)
@@ -126,13 +127,13 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 }
 
 // decideOn is record.DecideValue for a decision on a thread that was just read. The first try uses
-// t. Each later try reads the thread again.
+// t. Each later try reads the thread again, if the thread is stored.
 func decideOn[T any](
 	ctx context.Context, s *Store, t thread.Thread, decide func(ctx context.Context, t thread.Thread) (T, record.Outbox, error),
 ) (T, error) {
 	first := true
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (T, record.Outbox, error) {
-		if first {
+		if first || t.Unstored != nil {
 			first = false
 			return decide(ctx, t)
 		}
@@ -261,7 +262,7 @@ func (s *Store) planWrites(
 		}
 	}
 	o.Join(p.endActive)
-	o.Add(p.change)
+	o.Add(t.Write(p.change))
 	o.Add(s.put(run, p.active)...)
 	err = record.AddNotes(ctx, &o, run, notes...)
 	o.Join(counted)

@@ -1,6 +1,9 @@
 package run_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // TestTheWorkerOfADeletedThreadWritesNothing checks that the worker is fenced off from the
@@ -48,6 +54,44 @@ func (f *fixture) createTemporary(text string) run.Run {
 	created, err := f.runs.Create(f.t.Context(), f.ref, request)
 	f.must(err)
 	return created
+}
+
+// TestATemporaryThreadIsStoredWithItsRun checks that nothing is stored of a thread whose run is not
+// created, and that the run is created when another decision is needed.
+func TestATemporaryThreadIsStoredWithItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.ref.Thread = id.New(f.hand.now())
+	alone, err := f.threads.NewTemporary(f.ref, json.RawMessage(`{"a":1}`))
+	f.must(err)
+	refusals := []error{record.ErrLost, errors.New("refused")}
+	request := say("hello", run.Enqueue)
+	request.Temporary = true
+	request.Notes = []record.Note[run.Run]{func(context.Context, run.Run) (table.Write, error) {
+		if len(refusals) == 0 {
+			return nil, nil
+		}
+		err := refusals[0]
+		refusals = refusals[1:]
+		return nil, err
+	}}
+	if _, err := f.runs.CreateOn(t.Context(), alone, request); err == nil || len(f.items()) > 0 {
+		t.Fatalf("%d items are stored of a run that is refused (%v)", len(f.items()), err)
+	}
+	created, err := f.runs.CreateOn(t.Context(), alone, request)
+	f.must(err)
+	if got := f.thread(); !got.Temporary || got.Lock.Run != created.Run || string(got.Metadata) != `{"a":1,"graph_id":"agent"}` {
+		t.Errorf("the thread has the run %s and the metadata %s", got.Lock.Run, got.Metadata)
+	}
+	f.finish(f.claim(created))
+	if diff := cmp.Diff([]string{"human hello"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	f.hand.move(time.Hour)
+	f.must(f.runs.Rescue(t.Context(), f.hand.now()))
+	if left := f.items(); len(left) > 0 {
+		t.Errorf("%d items are left after an hour", len(left))
+	}
 }
 
 // TestARunOnTheThreadOfATemporaryOne creates a run on the thread of a temporary run, while the

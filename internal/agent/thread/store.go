@@ -38,42 +38,21 @@ func NewStore(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Log
 // id. If the thread exists already, Create returns a fault.Conflict, or the existing thread if
 // keep is set. If a thread of the same id is being deleted, Create waits for the deletion.
 func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
-	return s.create(ctx, ref, metadata, ttl, keep, true)
-}
-
-// CreateTemporary makes the thread of a temporary run. The thread is removed with the run; after
-// the run's end it is not usable any more. Such threads are not counted, because the quota of runs
-// bounds their number.
-func (s *Store) CreateTemporary(ctx context.Context, ref Ref, metadata json.RawMessage) (Thread, error) {
-	return s.create(ctx, ref, metadata, nil, false, false)
-}
-
-func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep, counted bool) (Thread, error) {
 	now := s.now()
 	if ref.Thread == "" {
 		ref.Thread = id.New(now)
 	}
-	if len(metadata) == 0 {
-		metadata = json.RawMessage("{}")
-	}
-	if err := checkMetadata(metadata); err != nil {
+	item, err := newItem(ref, metadata, now)
+	if err != nil {
 		return Thread{}, err
 	}
-	own := table.Attrs{attrStatus: string(StatusIdle), attrEpoch: int64(0), attrCheckpoint: int64(-1)}
-	item := record.Item(ref.Key(), kind, now, own, record.Encode(body{Metadata: metadata}))
-	item.Index = map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)}
 	slot := s.threadSlot(ref)
-	if !counted {
-		item.Attrs[attrTemporary] = true
-	}
 	standing, err := s.putNew(ctx, ref, func(ctx context.Context, refuse func(*table.Item) error) (o record.Outbox, err error) {
 		var taken record.Outbox
-		if counted {
-			if err := slot.Take(ctx, &taken); err != nil {
-				return o, err
-			}
-			item.Attrs[attrPart] = int64(slot.Part())
+		if err := slot.Take(ctx, &taken); err != nil {
+			return o, err
 		}
+		item.Attrs[attrPart] = int64(slot.Part())
 		o.AddOr(table.Put{Item: item, If: table.Absent()}, refuse) // first: a thread that exists needs no slot
 		if ttl != nil {
 			o.Add(s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
@@ -91,6 +70,31 @@ func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 	default:
 		return Thread{}, fault.New(fault.Conflict, "Thread with ID %s already exists.", ref.Thread)
 	}
+}
+
+// NewTemporary returns the thread of a temporary run, which is stored with the run: so no thread
+// stays if the run is not created. The thread is removed with the run; after the run's end it is
+// not usable any more. Such threads are not counted, because the quota of runs bounds their number.
+func (s *Store) NewTemporary(ref Ref, metadata json.RawMessage) (Thread, error) {
+	item, err := newItem(ref, metadata, s.now())
+	if err != nil {
+		return Thread{}, err
+	}
+	item.Attrs[attrTemporary] = true
+	t, err := decode(ref, &item)
+	t.Unstored = &item
+	return t, err
+}
+
+// newItem returns the item of a new thread.
+func newItem(ref Ref, metadata json.RawMessage, now time.Time) (table.Item, error) {
+	if len(metadata) == 0 {
+		metadata = json.RawMessage("{}")
+	}
+	own := table.Attrs{attrStatus: string(StatusIdle), attrEpoch: int64(0), attrCheckpoint: int64(-1)}
+	item := record.Item(ref.Key(), kind, now, own, record.Encode(body{Metadata: metadata}))
+	item.Index = map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)}
+	return item, checkMetadata(metadata)
 }
 
 // graveWait is how long the creation of a thread may wait for the deletion of a thread with

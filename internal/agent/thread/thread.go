@@ -3,6 +3,7 @@ package thread
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -78,6 +79,8 @@ type Thread struct {
 	Temporary bool
 	// Stored is how many bytes are counted for the thread.
 	Stored int64
+	// Unstored is the item of a thread that is stored with its first run, nil for any other thread.
+	Unstored *table.Item
 }
 
 // Lock orders the runs of a thread. Run ids sort by the order of their turns, so a mark in the lock
@@ -257,6 +260,25 @@ func (t Thread) ChangeLock(now time.Time) table.Update {
 	change := record.Change(t.Key(), now, nil, t.unchanged())
 	change.Add[attrEpoch] = 1
 	return change
+}
+
+// Write returns the write of a change that ChangeLock began. It also stores a thread that is not
+// stored yet.
+func (t Thread) Write(change table.Update) table.Write {
+	if t.Unstored == nil {
+		return change
+	}
+	item := *t.Unstored
+	item.Attrs, item.Index = maps.Clone(item.Attrs), maps.Clone(item.Index)
+	maps.Copy(item.Attrs, change.Set)
+	for name, more := range change.Add {
+		item.Attrs[name] = t.Unstored.Int(name) + more
+	}
+	maps.Copy(item.Index, change.Index)
+	if change.Body != nil {
+		item.Body = change.Body
+	}
+	return table.Put{Item: item, If: table.Absent()}
 }
 
 // CheckLock returns the condition that the thread is still as it was read.

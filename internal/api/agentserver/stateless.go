@@ -116,7 +116,7 @@ func (s server) createAlone(ctx context.Context, request run.Request, metadata j
 	var t thread.Thread
 	var err error
 	if request.Temporary {
-		t, err = s.Threads.CreateTemporary(ctx, ref, metadata)
+		t, err = s.Threads.NewTemporary(ref, metadata)
 	} else {
 		t, err = s.Threads.Create(ctx, ref, metadata, served(ctx).ThreadTTL(), false)
 	}
