@@ -72,7 +72,7 @@ func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match
 		if err != nil {
 			return nil, err
 		}
-		some, err := s.snapshots(ctx, ref, items, wanted, room)
+		some, err := s.snapshots(ctx, ref, items, h.decoded, wanted, room)
 		if err != nil {
 			return nil, err
 		}
@@ -124,6 +124,8 @@ type history struct {
 	// it says about the tasks of the chosen checkpoints, by their numbers.
 	later   checkpointBody
 	results map[int64]Results
+	// decoded are the checkpoints of the items up to the last one that was chosen.
+	decoded map[table.Key]checkpointBody
 	// rooted says that a checkpoint that is shown, or that was the last before, follows the root.
 	rooted bool
 }
@@ -150,12 +152,13 @@ func (h *history) pass(at Checkpoint) {
 // checkpoints behind the last item.
 func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) bool) ([]int64, error) {
 	var wanted []int64
-	h.results = map[int64]Results{}
+	h.results, h.decoded = map[int64]Results{}, map[table.Key]checkpointBody{}
 	for _, item := range items {
 		b, err := decodeCheckpoint(item)
 		if err != nil {
 			return nil, err
 		}
+		h.decoded[item.Key] = b
 		at := b.Checkpoint
 		if h.top < 0 {
 			h.top = at.Number
@@ -188,8 +191,11 @@ func (h *history) keepResults(at Checkpoint, later checkpointBody) (err error) {
 }
 
 // snapshots returns the states at the given numbers, newest first. The numbers are among the
-// items. It returns as many states as there is room for in bytes, but the newest in any case.
-func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wanted []int64, room int) ([]Snapshot, error) {
+// items, some of which are decoded. It returns as many states as there is room for in bytes, but
+// the newest in any case.
+func (s *Store) snapshots(
+	ctx context.Context, ref Ref, items []*table.Item, decoded map[table.Key]checkpointBody, wanted []int64, room int,
+) ([]Snapshot, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -211,7 +217,11 @@ func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wan
 	at := Empty()
 	shown := make([]Snapshot, 0, len(wanted))
 	for _, item := range slices.Backward(within) {
-		b, err := decodeCheckpoint(item)
+		var err error
+		b, known := decoded[item.Key]
+		if !known {
+			b, err = decodeCheckpoint(item)
+		}
 		if err == nil {
 			at, err = at.next(item, b)
 		}
