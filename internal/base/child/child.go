@@ -249,7 +249,7 @@ func (p *Process) wait() {
 	p.gone = true
 	p.mu.Unlock()
 	if p.confined {
-		err = errors.Join(err, endMarked(p.mark))
+		err = errors.Join(err, endConfined(p.mark))
 	}
 	p.err = errors.Join(p.err, err, p.noteMemory(), p.collectOutput(), p.clear())
 }

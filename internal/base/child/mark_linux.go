@@ -46,14 +46,16 @@ func setMark(mark uint64) error {
 	return err
 }
 
-// marks are the marks of several children, as variables and as limits.
+// marks are the marks of several children, as variables and as limits. limited says that all
+// processes of these children have a limit, which is the mark, or is lower than the mark.
 type marks struct {
 	variables [][]byte
 	limits    []uint64
+	limited   bool
 }
 
 func marksOf(names ...string) marks {
-	m := marks{make([][]byte, len(names)), make([]uint64, len(names))}
+	m := marks{variables: make([][]byte, len(names)), limits: make([]uint64, len(names))}
 	for i, name := range names {
 		m.variables[i] = []byte(markVariable + "=" + name)
 		m.limits[i] = markOf(name)
@@ -61,10 +63,17 @@ func marksOf(names ...string) marks {
 	return m
 }
 
+// endConfined kills every process of a confined child, and returns when there is no such process.
+// Without Landlock, children are neither confined nor limited.
+func endConfined(name string) error {
+	wanted := marksOf(name)
+	wanted.limited = Confines()
+	return endMarked(wanted)
+}
+
 // endMarked kills every process that has one of the marks, in its environment or as its limit,
 // and returns when there is no such process.
-func endMarked(names ...string) error {
-	wanted := marksOf(names...)
+func endMarked(wanted marks) error {
 	quiet := 0 // a process that was just being started may hide from one look
 	for deadline := time.Now().Add(endPatience); quiet < 2; time.Sleep(time.Millisecond) {
 		killed, err := killMarked(wanted)
@@ -121,6 +130,10 @@ func (m marks) of(pid int) int {
 	}
 	if i := slices.Index(m.limits, limit); i >= 0 && alive(pid) {
 		return i
+	}
+	// Most processes of a machine have no limit, and reading their environments takes the most time.
+	if m.limited && limit == unix.RLIM_INFINITY {
+		return -1
 	}
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

@@ -46,11 +46,11 @@ func startTime(int) (string, error) { return "", nil }
 // endLeftovers kills every process that has the mark of a record: the children themselves and
 // the processes that they started, also processes that left their group.
 func endLeftovers(left []record) error {
-	marks := make([]string, len(left))
+	names := make([]string, len(left))
 	for i, rec := range left {
-		marks[i] = rec.mark
+		names[i] = rec.mark
 	}
-	return endMarked(marks...)
+	return endMarked(marksOf(names...))
 }
 
 // PeerOf returns the user of the program that listens at the other end of a connection.

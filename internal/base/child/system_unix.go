@@ -85,10 +85,10 @@ func startConfined(cmd *exec.Cmd, _ Confinement, _ uint64) error { return startB
 // markVariable is in the environment of each child; its value is the name of the child's record.
 const markVariable = "SLIPWAY_PROCESS"
 
-// markOf and endMarked do nothing here, because processes have no mark that stays.
+// markOf and endConfined do nothing here, because processes have no mark that stays.
 func markOf(string) uint64 { return 0 }
 
-func endMarked(...string) error { return nil }
+func endConfined(string) error { return nil }
 
 // Held returns nothing: processes without a mark that stays cannot be found.
 func Held(string, []*Process) map[*Process]int64 { return nil }
