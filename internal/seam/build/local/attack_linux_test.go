@@ -26,6 +26,20 @@ func commandSpec(t *testing.T, command string) build.Spec {
 	return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)}).URL())
 }
 
+// wantAllRefused runs a build that tries commands, and checks that none of them succeeds.
+func (m machine) wantAllRefused(t *testing.T, commands ...string) {
+	t.Helper()
+	words := make([]string, len(commands))
+	for i, command := range commands {
+		words[i] = build.ShellWord(command)
+	}
+	spec := commandSpec(t, "for attempt in "+strings.Join(words, " ")+`; do if sh -c "$attempt"; then echo "did: $attempt"; fi; echo tried; done; exit 1`)
+	result := m.wantFailure(t, spec, build.ReasonBuildCommandFailed)
+	if strings.Contains(result.Message, "\ndid: ") || strings.Count(result.Message, "\ntried") != len(commands) {
+		t.Errorf("not all of %q were tried and refused:\n%s", commands, result.Message)
+	}
+}
+
 // withUsers gives workspaces users of their own, if the test may do that.
 func withUsers(t *testing.T) func(*local.Config) {
 	t.Helper()
@@ -80,12 +94,10 @@ func TestAttackByABuildThatWrites(t *testing.T) {
 	m := newMachine(t, withUsers(t))
 	open := t.TempDir()
 	check.Must(t, os.Chmod(open, 0o777))
-	for _, command := range []string{
-		"echo evil >" + open + "/npm", "cp /bin/true " + program() + ".new && mv " + program() + ".new " + program(), "echo evil >>~root/.bashrc",
+	m.wantAllRefused(t,
+		"echo evil >"+open+"/npm", "cp /bin/true "+program()+".new && mv "+program()+".new "+program(), "echo evil >>~root/.bashrc",
 		"echo evil >/etc/cron.d/evil", "touch /tmp/evil", "cat /proc/sys/kernel/pid_max >/proc/sys/kernel/pid_max",
-	} {
-		m.wantFailure(t, commandSpec(t, command), build.ReasonBuildCommandFailed)
-	}
+	)
 	m.build(t, commandSpec(t, `mktemp && echo mine >~/file && test "$(cat ~/file)" = mine && chmod 700 ~/file`))
 }
 
@@ -151,12 +163,10 @@ func TestAttackOnAnotherWorkspacesBuild(t *testing.T) {
 	key := m.plantFile(t, "secret.key", "the key")
 	victim := m.build(t, commandSpec(t, "echo secret >~/left && echo secret >file"))
 	home := victim.Artifact.Shared[2]
-	for _, command := range []string{
-		"chmod 777 " + m.cfg.Private, "chmod 666 " + key, "cat " + key, "chown $(id -u) " + key, "cat " + home + "/left", "chmod 777 " + home, "ls " + m.cfg.Private, "ls " + home,
-		"cat " + victim.Artifact.Dir + "/file", "rm -r " + home,
-	} {
-		m.wantFailure(t, commandSpec(t, command), build.ReasonBuildCommandFailed)
-	}
+	m.wantAllRefused(t,
+		"chmod 777 "+m.cfg.Private, "chmod 666 "+key, "cat "+key, "chown $(id -u) "+key, "cat "+home+"/left", "chmod 777 "+home, "ls "+m.cfg.Private, "ls "+home,
+		"cat "+victim.Artifact.Dir+"/file", "rm -r "+home,
+	)
 	closed := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
 	check.Must(t, os.Chmod(closed.Dir, 0o700))
 	m.wantFailure(t, buildtest.NewSpec(closed.URL()), build.ReasonRepoUnreachable, "Let everybody read it")

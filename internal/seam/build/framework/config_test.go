@@ -1,0 +1,117 @@
+package framework_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
+)
+
+func TestConfigInvalid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config string
+		words  []string
+	}{
+		"not JSON":         {"{\n  \"graphs\": oops\n}", []string{"framework.json is not a JSON object", "(line 2, column 13)"}},
+		"not an object":    {`[]`, []string{"framework.json is not a JSON object"}},
+		"all at once":      {`{"build": 5, "env": {"A": 1}}`, []string{"- graphs: is missing", "- build: must be a command", "- env.A: must be a string"}},
+		"no graphs":        {`{"graphs": {}, "start": "x"}`, []string{"graphs: must be an object with at least one graph"}},
+		"graphs is a list": {`{"graphs": ["a:b"], "start": "x"}`, []string{"graphs: must be an object"}},
+		"a bare path":      {`{"graphs": {"a": "agent.py"}, "start": "x"}`, []string{`graphs.a: must be "path/to/file:variable"`}},
+		"no variable":      {`{"graphs": {"a": "agent.py:"}, "start": "x"}`, []string{`graphs.a: must be "path/to/file:variable"`}},
+		"graph is a number": {`{"graphs": {"a": 1}, "start": "x"}`,
+			[]string{`graphs.a: must be "path/to/file:variable"`}},
+		"graph without id":     {`{"graphs": {"": "a:b"}, "start": "x"}`, []string{"the id of a graph must not be empty"}},
+		"graph outside":        {`{"graphs": {"a": "../up.py:a"}, "start": "x"}`, []string{`graphs.a: the path "../up.py" leaves the repository`}},
+		"graph absolute":       {`{"graphs": {"a": "/etc/x:a"}, "start": "x"}`, []string{"leaves the repository"}},
+		"an unknown language":  {`{"graphs": {"a": "a.rb:a"}}`, []string{`start: is missing; it must be the command that starts the agent, as the file "a.rb" is neither Python nor JavaScript`}},
+		"two languages":        {`{"graphs": {"a": "a.py:a", "b": "b.ts:b"}}`, []string{"graphs: must be all Python or all JavaScript"}},
+		"Python too old":       {`{"graphs": {"a": "a.py:a"}, "python_version": "3.9"}`, []string{`python_version: must be "3.11" or newer`}},
+		"Node too old":         {`{"graphs": {"a": "a.ts:a"}, "node_version": 18}`, []string{`node_version: must be "20" or newer`}},
+		"version is a list":    {`{"graphs": {"a": "a.ts:a"}, "node_version": []}`, []string{"node_version: must be a string"}},
+		"dependencies text":    {`{"graphs": {"a": "a.py:a"}, "dependencies": "."}`, []string{"dependencies: must be a list of requirements and directories"}},
+		"dependency outside":   {`{"graphs": {"a": "a.py:a"}, "dependencies": ["x", "../.."]}`, []string{`dependencies[1]: the directory "../.." leaves the repository`}},
+		"dependency is a flag": {`{"graphs": {"a": "a.py:a"}, "dependencies": ["--index-url=x", " ", "a\nb"]}`, []string{"dependencies[0]: must be a requirement", "dependencies[1]: must be", "dependencies[2]: must be"}},
+		"start is null":        {`{"graphs": {"a": "a:a"}, "start": null}`, []string{"start: is missing; it must be the command that starts the agent"}},
+		"start is empty":       {`{"graphs": {"a": "a:a"}, "start": " "}`, []string{"start: must not be empty"}},
+		"start without args":   {`{"graphs": {"a": "a:a"}, "start": []}`, []string{"start: must be a command"}},
+		"start has a NUL":      {`{"graphs": {"a": "a:a"}, "start": ["a", "\u0000"]}`, []string{"start: must not contain a NUL"}},
+		"env is a list":        {`{"graphs": {"a": "a:a"}, "start": "x", "env": ["A=1"]}`, []string{"env: must be an object of strings"}},
+		"bad names": {`{"graphs": {"a": "a:a"}, "start": "x", "env": {"1A": "", "HOST": "0.0.0.0", "SLIPWAY_INVOKE_TOKEN": "x", "N": null, "Z": "\u0000"}}`,
+			[]string{"env.1A: is not a name", "env.HOST: is set by the platform", "env.SLIPWAY_INVOKE_TOKEN: is set by the platform", "env.N: must be a string", "env.Z: must not contain a NUL"}},
+		"bad port": {`{"graphs": {"a": "a:a"}, "start": "x", "env": {"PORT": "65536"}}`, []string{"env.PORT: must be a number from 1 to 65535"}},
+		"keys that are not served": {`{"graphs": {"a": "a:a"}, "start": "x", "auth": {"path": "./auth.py:auth"}, "http": {"app": "./app.py:app"},
+			"encryption": {"path": "e.py:e"}, "ui": {"agent": "./ui.tsx"}, "ui_config": {"shared": ["react"]}, "image_distro": "alpine"}`,
+			[]string{"- auth.path: only the platform's runtimes import it", "- http.app: only the platform's runtimes import it", "- encryption: ", "- ui: ", "- ui_config: ", "- image_distro: "}},
+		"keys that nobody knows": {`{"graphs": {"a": {"path": "a:a", "color": "red", "description": ["A."]}}, "start": "x", "graph": {}, "Auth": {}}`,
+			[]string{"- Auth: is not a key of the configuration file", "- graph: is not a key", `- graphs.a.color: is not a key of a graph`, "- graphs.a.description: must be a string"}},
+		"a key of the other language": {`{"graphs": {"a": "a.ts:a"}, "python_version": "3.12"}`, []string{"- python_version: is only for graphs that the python runtime hosts"}},
+		"env file bad":                {`{"graphs": {"a": "a:a"}, "start": "x", "env": "bad.env"}`, []string{"env: line 2 of bad.env is not NAME=value", "env: line 3 of bad.env"}},
+		"env file absent":             {`{"graphs": {"a": "a:a"}, "start": "x", "env": "/etc/hosts"}`, []string{`env: the path "/etc/hosts" must be relative`}},
+		"env file leaves":             {`{"graphs": {"a": "a:a"}, "start": "x", "env": "../../x"}`, []string{`env: the file "../../x" cannot be read`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRefused(t, map[string]string{"framework.json": c.config, "bad.env": "A=1\nno assignment\nB=\"open\n"}, c.words...)
+		})
+	}
+}
+
+// TestConfigPath reads the files that paths name, with links in the repository and out of it.
+func TestConfigPath(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, map[string]string{"sub/framework.json": `{"graphs": {"a": "a:a"}, "start": "x"}`, "large.json": strings.Repeat(" ", 1<<20+1)})
+	check.Must(t, os.Symlink("/etc", filepath.Join(dir, "away")))
+	check.Must(t, os.Symlink("sub", filepath.Join(dir, "here")))
+	for path, want := range map[string]struct{ reason, words string }{
+		"":                    {build.ReasonConfigNotFound, `has no framework configuration file "framework.json"`},
+		"nope/framework.json": {build.ReasonConfigNotFound, `"nope/framework.json"`},
+		"../framework.json":   {build.ReasonConfigInvalid, "cannot be read"},
+		"/etc/passwd":         {build.ReasonConfigInvalid, "cannot be read"},
+		"away/passwd":         {build.ReasonConfigInvalid, "escapes"},
+		"sub":                 {build.ReasonConfigInvalid, "is a directory"},
+		"large.json":          {build.ReasonConfigInvalid, "larger than 1048576 bytes"},
+		"sub/framework.json":  {},
+		"here/framework.json": {},
+		"./sub/../sub/./x/../../sub/framework.json": {},
+	} {
+		_, err := framework.Read(dir, path)
+		var got build.Failure
+		if failure, ok := errors.AsType[*build.Failure](err); ok {
+			got = *failure
+		} else {
+			check.Must(t, err)
+		}
+		if got.Reason != want.reason || !strings.Contains(got.Message, want.words) {
+			t.Errorf("%q: got %q, %q; want %q, %q", path, got.Reason, got.Message, want.reason, want.words)
+		}
+	}
+}
+
+// TestStartCommandReplacesTheShell checks that no process of the agent is a child of a shell: so it
+// is stopped with its server, however the server ends.
+func TestStartCommandReplacesTheShell(t *testing.T) {
+	t.Parallel()
+	for start, want := range map[string][]string{
+		`"./agent --port $PORT"`:   {"sh", "-c", "exec ./agent --port $PORT"},
+		`"exec ./agent"`:           {"sh", "-c", "exec ./agent"},
+		`"MODE=fast ./agent"`:      {"sh", "-c", "MODE=fast ./agent"},
+		`"./prepare && ./agent"`:   {"sh", "-c", "./prepare && ./agent"},
+		`"./agent > /dev/null"`:    {"sh", "-c", "./agent > /dev/null"},
+		`["./agent", "a; b", "c"]`: {"./agent", "a; b", "c"},
+	} {
+		config, err := framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a:a"}, "start": ` + start + `}`}), "")
+		check.Must(t, err)
+		if diff := cmp.Diff(want, config.Start); diff != "" {
+			t.Errorf("start %s (-want +got):\n%s", start, diff)
+		}
+	}
+}
