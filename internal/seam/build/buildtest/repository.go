@@ -35,7 +35,7 @@ func NewRepo(t *testing.T, files map[string]string) Repo {
 	r := OpenRepo(t, filepath.Join(t.TempDir(), "repo.git"))
 	must(t, os.MkdirAll(r.Dir, 0o700))
 	must(t, childtest.Open(r.Dir))
-	r.Git("init", "-q", "-b", "main")
+	r.Git("init", "-q", "-b", "main", "--template=")
 	r.Commit(files)
 	return r
 }
@@ -46,13 +46,14 @@ func OpenRepo(t *testing.T, dir string) Repo { return Repo{t, dir} }
 // URL returns the URL that git can clone the repository from.
 func (r Repo) URL() string { return "file://" + r.Dir }
 
-// Git runs git in the repository, with an author of its own and no other configuration.
+// Git runs git in the repository, with an author of its own, and without a process that tidies up.
 func (r Repo) Git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command(Git, args...)
 	cmd.Dir = r.Dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + r.Dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_ALLOW_PROTOCOL=file",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
 	}

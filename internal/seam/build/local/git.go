@@ -44,8 +44,11 @@ const gitConfig = `[safe]
 	detachedHead = false
 [init]
 	defaultBranch = main
+	templateDir =
 [gc]
 	auto = 0
+[maintenance]
+	auto = false
 `
 
 // credentialHelper is the command that git runs to get the credentials. It prints them from
@@ -198,7 +201,7 @@ func (g git) unreachable(ran outcome) error {
 // fetch gets the commit that the ref names; an annotated tag stands for its commit.
 func (g git) fetch(ctx context.Context, ref string) (commit, error) {
 	// Submodules with relative addresses are looked up from the remote that is named origin.
-	for _, args := range [][]string{{"init", "-q", "--template="}, {"remote", "add", "--", "origin", g.repo.URL}} {
+	for _, args := range [][]string{{"init", "-q"}, {"remote", "add", "--", "origin", g.repo.URL}} {
 		if err := g.mustRun(ctx, args...); err != nil {
 			return commit{}, err
 		}
