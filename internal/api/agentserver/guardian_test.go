@@ -30,6 +30,8 @@ type guardian struct {
 	ruling string
 	// shared is the resource whose things all users share, "" if there is none.
 	shared string
+	// awake lets the user "hangs" go on; nil lets it hang until the server gives up.
+	awake chan struct{}
 	// before is called before the user "waits" is let in; nil for nothing.
 	before func()
 }
@@ -45,8 +47,12 @@ var answersOf = map[string]string{
 
 func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, error) {
 	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "hangs" {
-		<-ctx.Done()
-		return "", ctx.Err()
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-g.awake:
+			return "", errors.New("no answer")
+		}
 	}
 	if asked.Operation == graph.OperationAuthenticate && asked.Request.Headers["x-api-key"] == "waits" {
 		g.wait()

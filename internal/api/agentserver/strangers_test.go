@@ -97,7 +97,8 @@ func TestAttackStrangersThatHang(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, _, _, _ := setUpGuardedWithin(t, limits, quota.Limits{})
+			f, g, _, _ := setUpGuardedWithin(t, limits, quota.Limits{})
+			g.awake = make(chan struct{})
 			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
 			refused := make(chan int, attacks)
 			var all sync.WaitGroup
@@ -110,6 +111,7 @@ func TestAttackStrangersThatHang(t *testing.T) {
 				}
 			}
 			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
+			close(g.awake)
 			all.Wait()
 			wantStatus(t, f.as(t, "bob", "POST", "/threads/search", object{}), http.StatusOK)
 		})
