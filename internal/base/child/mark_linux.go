@@ -131,7 +131,7 @@ func (m marks) of(pid int) int {
 	if i := slices.Index(m.limits, limit); i >= 0 && alive(pid) {
 		return i
 	}
-	// Most processes of a machine have no limit, and reading their environments takes the most time.
+	// Most processes of a machine have no limit. Reading their environments would be slow.
 	if m.limited && limit == unix.RLIM_INFINITY {
 		return -1
 	}
