@@ -54,34 +54,53 @@ func (r *repository) init(t *testing.T) {
 // branch main and has the tag v1, the second version has the tag v2. It needs no build.
 func agentRepository(t *testing.T) *repository {
 	t.Helper()
-	agents.Do(func() { agents.made = makeAgents(t) })
-	if agents.made == nil {
-		t.Fatal("the repository of the agents could not be made")
-	}
-	r := &repository{filepath.Join(t.TempDir(), "repository")}
-	if err := errors.Join(copyRepository(agents.made.dir, r.dir), childtest.Open(r.dir)); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return agents.copy(t, "agents", func(r *repository) {
+		for _, version := range []string{"v2", "v1"} {
+			r.program(t, version)
+			r.write(t, "framework.json", agentConfig())
+			r.commit(t)
+			r.git(t, "tag", version)
+		}
+	})
 }
 
-// agents is the repository of which each test gets a copy: for git to read and hash the programs
-// again takes ten times as long.
-var agents struct {
+// scriptedRepository returns a repository with an agent that follows the script of each run.
+func scriptedRepository(t *testing.T) *repository {
+	t.Helper()
+	return scripts.copy(t, "scripted", func(r *repository) {
+		if err := build(filepath.Join("testdata", "scripted"), "-ldflags", "-s -w", "-o", filepath.Join(r.dir, "agent")); err != nil {
+			t.Fatal(err)
+		}
+		r.write(t, "framework.json", agentConfig())
+		r.commit(t)
+	})
+}
+
+// original is a repository of which each test gets a copy: to link a program, and to let git read
+// and hash it, takes ten times as long.
+type original struct {
 	sync.Once
 
 	made *repository
 }
 
-func makeAgents(t *testing.T) *repository {
+var agents, scripts original
+
+// copy returns a copy; fill writes the repository the first time.
+func (o *original) copy(t *testing.T, name string, fill func(*repository)) *repository {
 	t.Helper()
-	r := &repository{filepath.Join(filepath.Dir(built.agent), "repository")}
-	r.init(t)
-	for _, version := range []string{"v2", "v1"} {
-		r.program(t, version)
-		r.write(t, "framework.json", agentConfig())
-		r.commit(t)
-		r.git(t, "tag", version)
+	o.Do(func() {
+		r := &repository{filepath.Join(filepath.Dir(built.agent), name)}
+		r.init(t)
+		fill(r)
+		o.made = r
+	})
+	if o.made == nil {
+		t.Fatalf("the repository %s could not be made", name)
+	}
+	r := &repository{filepath.Join(t.TempDir(), "repository")}
+	if err := errors.Join(copyRepository(o.made.dir, r.dir), childtest.Open(r.dir)); err != nil {
+		t.Fatal(err)
 	}
 	return r
 }
@@ -113,18 +132,6 @@ func copyRepository(from, to string) error {
 		}
 		return os.WriteFile(filepath.Join(to, name), content, info.Mode().Perm())
 	})
-}
-
-// scriptedRepository returns a repository with an agent that follows the script of each run.
-func scriptedRepository(t *testing.T) *repository {
-	t.Helper()
-	r := newRepository(t)
-	if err := build(filepath.Join("testdata", "scripted"), "-o", filepath.Join(r.dir, "agent")); err != nil {
-		t.Fatal(err)
-	}
-	r.write(t, "framework.json", agentConfig())
-	r.commit(t)
-	return r
 }
 
 // branch adds a branch that has the first version of the agent and the framework.json, and the
