@@ -193,11 +193,16 @@ func TestSweepDeletesWhatADeadProcessLeft(t *testing.T) {
 			}
 			network.dies.Store(nil)
 			wantLeft(t, tb, "dead", c.left, 1)
-			wantError(t, tb.Sweep(t.Context(), time.Minute), nil)
+			for range dynamo.SweepTurns {
+				now = now.Add(time.Minute)
+				wantError(t, tb.Sweep(t.Context(), time.Hour), nil)
+			}
 			wantLeft(t, tb, "too early", c.left, 1)
-			now = now.Add(2 * time.Minute)
 			for range 2 {
-				wantError(t, tb.Sweep(t.Context(), time.Minute), nil)
+				for range dynamo.SweepTurns {
+					now = now.Add(time.Minute)
+					wantError(t, tb.Sweep(t.Context(), time.Second), nil)
+				}
 				wantLeft(t, tb, "swept", c.after, 0)
 			}
 			if c.after > 0 {
@@ -216,10 +221,14 @@ func TestSweptTransactionFails(t *testing.T) {
 	t.Parallel()
 	network := &mortal{}
 	tb := openLocal(t, network)
-	sweeper := dynamo.Open(configure(local.http), tb.Name(), dynamo.WithClock(func() time.Time { return clock.System().Add(time.Hour) }))
+	now := clock.System().Add(time.Hour)
+	sweeper := dynamo.Open(configure(local.http), tb.Name(), dynamo.WithClock(func() time.Time { return now }))
 	sweep := func(operation string) bool {
 		if operation == "TransactWriteItems" {
-			wantError(t, sweeper.Sweep(t.Context(), time.Minute), nil)
+			for range dynamo.SweepTurns {
+				now = now.Add(time.Minute)
+				wantError(t, sweeper.Sweep(t.Context(), time.Minute), nil)
+			}
 		}
 		return false
 	}

@@ -32,6 +32,9 @@ const (
 	// claimShards are the characters of rand.Text. The first character of a claim's id chooses
 	// its partition.
 	claimShards = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	// sweepTurns is in how many minutes Sweep reads all partitions. Claims that wait for it are old
+	// already, and to read all partitions each minute would be most of what reconcile costs.
+	sweepTurns = 16
 
 	nameBodies   = "bodies"
 	nameCalledIn = "called_in"
@@ -161,9 +164,14 @@ func (tx *transaction) abandon(ctx context.Context) error {
 
 // Sweep deletes bodies to which no head refers and whose transaction began at least age ago.
 // They are left by processes that died before their transaction, or after it but before they
-// had deleted the replaced bodies. An hour is long enough: a slower transaction fails.
+// had deleted the replaced bodies. An hour is long enough: a slower transaction fails. Each minute
+// has its own partitions, so a caller that sweeps every minute has swept all after sweepTurns.
 func (t *Table) Sweep(ctx context.Context, age time.Duration) error {
-	for _, shard := range claimShards {
+	turn := int(t.now().Unix()/60) % sweepTurns
+	for i, shard := range claimShards {
+		if i%sweepTurns != turn {
+			continue
+		}
 		query := table.Query{PK: claimPartition + string(shard), To: clock.Format(t.now().Add(-age)), Limit: table.MaxLimit}
 		if err := t.sweepShard(ctx, query); err != nil {
 			return fmt.Errorf("sweep bodies: %w", err)

@@ -84,6 +84,9 @@ func (t *Table) Name() string { return t.name }
 // NewClaimKey returns the key of a new claim.
 func NewClaimKey(now time.Time) table.Key { return newClaim(now).key }
 
+// SweepTurns is in how many minutes Sweep reads all partitions.
+const SweepTurns = sweepTurns
+
 // ClaimPartitions returns the partitions that Sweep reads.
 func ClaimPartitions() []string {
 	var partitions []string

@@ -29,7 +29,7 @@ const (
 	priceNATHour       = 0.045
 	priceBalancerHour  = 0.0225
 	priceKeyMonth      = 1.0
-	priceReconcile     = 0.27
+	priceReconcile     = 0.11
 	priceStreamReads   = 0.0003 // an hour without events
 	secondsOfHour      = 3600.0
 	priceProcessHour   = processVCPUs * priceVCPUHour * managementFee
