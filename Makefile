@@ -47,7 +47,7 @@ demo: build ## build, start a server, deploy the example agent, talk to it and i
 	bin/slipway demo
 
 LISTEN ?= 127.0.0.1:8080
-BUILD_LOCAL = go build -ldflags '$(STAMP)' -o bin/slipway-local ./internal/cmd/slipway-local
+BUILD_LOCAL = go build -ldflags '-s -w $(STAMP)' -o bin/slipway-local ./internal/cmd/slipway-local
 
 lambda-local: functions ## serve the AWS stack here without Docker, at LISTEN with everything kept in DATA (.slipway-lambda)
 	$(BUILD_LOCAL)

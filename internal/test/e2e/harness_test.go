@@ -125,7 +125,8 @@ func buildAll(dir string) error {
 func buildServer(dir string) error {
 	program := func(name string) (string, error) {
 		file := filepath.Join(dir, name)
-		return file, build(filepath.Join(built.root, "internal", "cmd", name), append(raceFlags(), "-o", file)...)
+		// To link what only a debugger reads would take as long again.
+		return file, build(filepath.Join(built.root, "internal", "cmd", name), append(raceFlags(), "-ldflags=-w", "-o", file)...)
 	}
 	var err error
 	if *kind == "standalone" {
