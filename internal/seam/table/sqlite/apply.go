@@ -131,14 +131,14 @@ func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 
 // insertFresh stores a Put that must find no item. An expired item counts as no item.
 func (w *writer) insertFresh(wr *write, now int64) (inserted bool, err error) {
-	if inserted, err = w.store(insertSQL, wr); inserted || err != nil {
+	if inserted, err = w.store(wr, insertSQL); inserted || err != nil {
 		return inserted, err
 	}
 	holds, _, err := w.decide(wr, now)
 	if err != nil || !holds {
 		return false, err
 	}
-	return w.store(replaceSQL, wr)
+	return w.store(wr, overwriteSQL)
 }
 
 // undoFresh removes the items that insertFresh stored for these writes: there was no item
@@ -158,7 +158,7 @@ func (w *writer) undoFresh(writes []write) error {
 func (w *writer) carryOut(wr *write) error {
 	switch wr.Write.(type) {
 	case table.Put:
-		_, err := w.store(replaceSQL, wr)
+		_, err := w.store(wr, insertSQL, overwriteSQL)
 		return err
 	case table.Update:
 		return w.update(wr)

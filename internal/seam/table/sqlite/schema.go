@@ -76,8 +76,6 @@ var schema = [...][]string{
 // readers' caches do not. The log is folded into the file every thousand pages. If a large
 // transaction has made the log very large, it is cut back.
 var writerSettings = [...]string{
-	// When a row is replaced, its body is deleted, too.
-	`PRAGMA recursive_triggers = ON`,
 	`PRAGMA synchronous = FULL`,
 	`PRAGMA cache_size = -16384`,
 	`PRAGMA wal_autocheckpoint = 1000`,

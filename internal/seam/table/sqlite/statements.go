@@ -16,16 +16,16 @@ const headSQL = `SELECT ` + headColumns + ` FROM items WHERE pk = ?1 AND sk = ?2
 const (
 	storedColumns = `(pk, sk, attrs, body, expires, list_pk, list_sk, due_pk, due_sk, body_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`
 	insertSQL     = `INSERT INTO items ` + storedColumns + ` ON CONFLICT DO NOTHING`
-	replaceSQL    = `INSERT OR REPLACE INTO items ` + storedColumns
+	overwriteSQL  = `UPDATE OR FAIL items SET expires = ?5, attrs = ?3, body = ?4, body_id = ?10, ` + movedColumns
 	deleteSQL     = `DELETE FROM items WHERE pk = ?1 AND sk = ?2`
 	insertBodySQL = `INSERT INTO bodies (body) VALUES (?1)`
 	deleteBodySQL = `DELETE FROM bodies WHERE id = ?1`
 )
 
 // updateSQL names only the columns that change, because SQLite leaves alone the indexes on
-// columns that are not named. FAIL, because an error rolls back the whole group anyway: to be
-// able to roll back the statement alone, SQLite would keep a copy of each page, which is a
-// sixth of the writer's work.
+// columns that are not named. FAIL, here and in overwriteSQL, because an error rolls back the
+// whole group anyway: to be able to roll back the statement alone, SQLite would keep a copy of
+// each page, which is a sixth of the writer's work. INSERT OR REPLACE would keep the copies, too.
 var updateSQL = map[updateShape]string{
 	{body: false, moved: false}: `UPDATE OR FAIL items SET attrs = ?3 WHERE pk = ?1 AND sk = ?2`,
 	{body: true, moved: false}:  `UPDATE OR FAIL items SET attrs = ?3, body = ?4, body_id = ?10 WHERE pk = ?1 AND sk = ?2`,
@@ -45,27 +45,30 @@ const (
 	paramBodyID  = 10
 )
 
-// store runs insertSQL or replaceSQL, and reports whether it stored the row.
-func (w *writer) store(sql string, wr *write) (stored bool, err error) {
+// store stores the row of a Put by the first of the statements that can, insertSQL if there is no
+// row under the key and overwriteSQL if there is one. It reports whether one of them could.
+func (w *writer) store(wr *write, statements ...string) (stored bool, err error) {
 	id, err := w.storeBody(wr)
 	if err != nil {
 		return false, err
 	}
-	stmt, err := w.bindKey(sql, wr.key)
-	if err != nil {
-		return false, fmt.Errorf("put item: %w", err)
-	}
-	stmt.BindBytes(paramAttrs, wr.row.attrs)
-	bindBody(stmt, wr.row.body, id)
-	if wr.row.expires != 0 {
-		stmt.BindInt64(paramExpires, wr.row.expires)
-	}
-	bindIndex(stmt, wr.row.index)
-	if _, err := stmt.Step(); err != nil {
-		return false, fmt.Errorf("put item: %w", err)
-	}
-	if w.conn.Changes() == 1 {
-		return true, nil
+	for _, sql := range statements {
+		stmt, err := w.bindKey(sql, wr.key)
+		if err != nil {
+			return false, fmt.Errorf("put item: %w", err)
+		}
+		stmt.BindBytes(paramAttrs, wr.row.attrs)
+		bindBody(stmt, wr.row.body, id)
+		if wr.row.expires != 0 {
+			stmt.BindInt64(paramExpires, wr.row.expires)
+		}
+		bindIndex(stmt, wr.row.index)
+		if _, err := stmt.Step(); err != nil {
+			return false, fmt.Errorf("put item: %w", err)
+		}
+		if w.conn.Changes() == 1 {
+			return true, nil
+		}
 	}
 	return false, w.undoBody(wr, id)
 }
