@@ -60,5 +60,5 @@ func Await(ctx context.Context, w http.ResponseWriter, interval time.Duration,
 		return err
 	}
 	begin()
-	return out.write(value)
+	return out.writeLast(value)
 }

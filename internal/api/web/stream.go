@@ -223,11 +223,19 @@ func newConnection(w http.ResponseWriter) *connection {
 	return &connection{w: w, control: http.NewResponseController(w)}
 }
 
+// write sends data at once.
 func (c *connection) write(data []byte) error {
-	if _, err := c.w.Write(data); err != nil {
-		return notTaken(err)
+	if err := c.writeLast(data); err != nil {
+		return err
 	}
 	return c.flush()
+}
+
+// writeLast writes the rest of an answer. net/http sends it when the handler returns: a small
+// answer with its headers, in one packet.
+func (c *connection) writeLast(data []byte) error {
+	_, err := c.w.Write(data)
+	return notTaken(err)
 }
 
 func (c *connection) flush() error { return notTaken(c.control.Flush()) }

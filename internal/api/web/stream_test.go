@@ -286,6 +286,9 @@ func TestAwait(t *testing.T) {
 				if got := response.Header.Get("Content-Type"); got != "application/json" {
 					t.Errorf("Content-Type: got %q", got)
 				}
+				if whole := response.ContentLength == int64(len(tt.body)); whole != (tt.took < 5*time.Second) {
+					t.Errorf("got a length of %d: only an answer that begins late is sent in pieces", response.ContentLength)
+				}
 			})
 		})
 	}
