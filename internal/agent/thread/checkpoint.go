@@ -195,7 +195,7 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, erro
 	}
 	sortKey := func(base int64) string { return keyOf(ref, base).SK }
 	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), sortKey: sortKey}
-	newest, err := c.look(ctx)
+	newest, err := c.look(ctx, s.states.lacks(ref, number)+1)
 	if err != nil {
 		return Empty(), fmt.Errorf("query checkpoints: %w", err)
 	}
@@ -262,9 +262,9 @@ type chained struct {
 	page    table.Page
 }
 
-// look reads the first few items.
-func (c *chained) look(ctx context.Context) ([]*table.Item, error) {
-	c.query.Limit = firstLook
+// look reads the first few items, at most the given number.
+func (c *chained) look(ctx context.Context, most int) ([]*table.Item, error) {
+	c.query.Limit = min(most, firstLook)
 	var err error
 	c.page, err = c.table.Query(ctx, c.query)
 	return c.page.Items, err

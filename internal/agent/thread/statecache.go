@@ -59,8 +59,16 @@ func (c stateCache) find(ref Ref, items []*table.Item) (st State, following []*t
 	return Empty(), nil, false
 }
 
-// Remember notes that a log was stored, so that the next reader in this process does not read the
-// whole log.
+// lacks returns how many checkpoints the remembered state of a thread is before a checkpoint.
+func (c stateCache) lacks(ref Ref, number int64) int {
+	if found, ok := c.Get(ref); ok && found.At.Number <= number {
+		return int(number - found.At.Number)
+	}
+	return firstLook
+}
+
+// Remember notes a log that is stored now, so that the next reader in this process does not read
+// the whole log.
 func (s *Store) Remember(l Log) {
 	if !l.Forks() {
 		s.states.remember(l.ref, l.State, false)

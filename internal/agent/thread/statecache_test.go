@@ -52,6 +52,10 @@ func TestAStateThatWasReadIsReadOnFromThere(t *testing.T) {
 		if queries != 1 {
 			t.Errorf("a reading after one more step took %d queries, want 1", queries)
 		}
+		m.reset()
+		if got := string(stateAt(t, s, ref, log.At.Number).Values.JSON()); got != string(log.Values.JSON()) || m.items.Load() != 1 {
+			t.Errorf("a reading of the same checkpoint took %d items, want 1, and is %s", m.items.Load(), got)
+		}
 	}
 	log = say(t, m, log, "written")
 	s.Remember(log)
