@@ -107,11 +107,8 @@ func (a *Attempt) endWrites(now time.Time, last *draft, outcome Outcome) (o reco
 	ended := last.Run
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
 	o.Join(a.store.tell(ended, last.Log.Values, now))
-	run, log := last.Run, last.Log
-	o.Then(func(context.Context) {
-		a.store.tail.remember(run.Ref, events, now)
-		a.store.threads.Remember(log)
-	})
+	a.store.threads.Remember(last.Log) // before the commit, which wakes the readers of the state
+	o.Then(func(context.Context) { a.store.tail.remember(a.Run.Ref, events, now) })
 	o.Join(a.store.releasePermit(last.Run))
 	return o
 }

@@ -31,9 +31,12 @@ func (s *Store) getWithoutBulk(ctx context.Context, ref Ref) (Run, error) {
 	if err != nil || run.Status != Pending {
 		return run, err
 	}
-	// Only a pending run needs the thread's lock: the lock can supersede it.
-	_, run, err = s.getWithThread(ctx, ref)
-	return run, err
+	// Only a pending run needs the thread's lock: the lock can supersede it, unless it is active.
+	t, err := s.threads.Get(ctx, ref.Ref)
+	if err != nil || (t.Lock.Busy && t.Lock.Run == ref.Run) {
+		return run, err
+	}
+	return s.getUnderLock(ctx, ref, t.Lock)
 }
 
 // getWithThread returns a run and its thread. It reads the thread first. So a run that is pending,

@@ -41,6 +41,40 @@ func TestARunThatHasEndedIsReadOnce(t *testing.T) {
 	})
 }
 
+// TestTheActiveRunIsReadOnce checks that a run that is active in the lock, which was read after the
+// run, is not read again. The lock of a queued run may be newer than the run, so it is.
+func TestTheActiveRunIsReadOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	active, queued := f.create("1", run.Enqueue), f.create("2", run.Enqueue)
+	for r, want := range map[*run.Run]int64{&active: 2, &queued: 3} {
+		f.wantReads("read of a pending run", want, func() {
+			if got := f.get(*r); got.Status != run.Pending {
+				t.Errorf("got status %s", got.Status)
+			}
+		})
+	}
+}
+
+// TestTheStateIsKnownWithTheEndOfItsRun has a reader read the state as soon as the end of the run
+// is in the table, before the worker goes on. The state has more checkpoints than one read finds.
+func TestTheStateIsKnownWithTheEndOfItsRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	for i := range 10 {
+		f.answer(a, fmt.Sprint("m", i), "x")
+	}
+	f.table.afterNext(func() {
+		f.wantReads("run and state", 2, func() {
+			if left, err := f.runs.Result(t.Context(), f.get(r)); err != nil || left.At.Number != 10 {
+				t.Errorf("got checkpoint %d, %v", left.At.Number, err)
+			}
+		})
+	})
+	f.finish(a)
+}
+
 // TestWhoFollowsARunHereReadsNoEvents checks that a reader in this process reads no events
 // from the table, because they were written in this process. No events are remembered for a
 // run without readers.
