@@ -128,17 +128,17 @@ func (l *line) read(elements []json.RawMessage) {
 		l.index = make(map[string]int, len(elements)+4)
 	}
 	for ; l.indexed < len(elements); l.indexed++ {
-		id := idOf(elements[l.indexed])
-		if id == "" {
+		head, _ := headOf(elements[l.indexed])
+		if head.ID == "" {
 			continue
 		}
-		if place, known := l.index[id]; known {
+		if place, known := l.index[head.ID]; known {
 			if l.earlier == nil {
 				l.earlier = map[int]int{}
 			}
 			l.earlier[l.indexed] = place
 		}
-		l.index[id] = l.indexed
+		l.index[head.ID] = l.indexed
 	}
 }
 

@@ -41,10 +41,7 @@ func (v Values) Reduce(update json.RawMessage, newID func() string) (Values, Pat
 			p.difference(name, v.channels[name], next.channels[name])
 			continue
 		}
-		incoming, err := messageList(value)
-		if err != nil {
-			return v, Patch{}, err
-		}
+		incoming := messageList(value)
 		if incoming == nil {
 			continue
 		}
@@ -66,9 +63,9 @@ func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error
 	if err != nil || object[Messages] == nil {
 		return update, err
 	}
-	list, err := messageList(object[Messages])
-	if err != nil || list == nil {
-		return update, err
+	list := messageList(object[Messages])
+	if list == nil {
+		return update, nil
 	}
 	for i, raw := range list {
 		if list[i], _, err = coerceMessage(raw, newID); err != nil {
@@ -192,45 +189,53 @@ func (m *merging) compact() {
 	}
 }
 
-// idOf returns the id of a message, "" if it has none.
-func idOf(raw json.RawMessage) (found string) {
+// headOf reads the head of a message. It reports whether the message is complete: it is an object
+// with an id and a type, and without a role.
+func headOf(raw json.RawMessage) (head message, complete bool) {
+	role := false
 	err := eachMember(raw, func(m Member) {
-		if m.Name == "id" {
-			found = text(m.Value)
+		switch m.Name {
+		case "id":
+			head.ID = text(m.Value)
+		case "type":
+			head.Type = text(m.Value)
+		case "role":
+			role = true
 		}
 	})
 	if err != nil {
-		return ""
+		return message{}, false
 	}
-	return found
+	return head, head.ID != "" && head.Type != "" && !role
 }
 
-// messageList accepts a list of messages or a single message; null is nil.
-func messageList(value json.RawMessage) ([]json.RawMessage, error) {
-	if len(value) > 0 && value[0] == '[' {
-		var list []json.RawMessage
-		if err := json.Unmarshal(value, &list); err != nil {
-			return nil, fmt.Errorf("messages are not a list: %w", err)
-		}
-		return list, nil
-	}
+// messageList accepts a list of messages or a single message, as JSON wrote it; null is nil.
+func messageList(value json.RawMessage) []json.RawMessage {
 	if string(value) == "null" {
-		return nil, nil
+		return nil
 	}
-	return []json.RawMessage{value}, nil
+	c := parseChannel(value)
+	if !c.isList {
+		return []json.RawMessage{value}
+	}
+	list := make([]json.RawMessage, len(c.list.elements))
+	for i, element := range c.list.elements {
+		list[i] = bytes.Clone(element) // a message keeps no other message in memory
+	}
+	return list
 }
 
 // coerceMessage turns a message from a client into a message with type and id. A client sends
 // an object with "type" or "role", a text (from a person) or a pair [role, content].
 func coerceMessage(raw json.RawMessage, newID func() string) (json.RawMessage, message, error) {
+	if head, complete := headOf(raw); complete {
+		return raw, head, nil // it is kept byte for byte
+	}
 	object, err := messageObject(raw)
 	if err != nil {
 		return nil, message{}, err
 	}
 	m := message{ID: text(object["id"]), Type: text(object["type"])}
-	if m.ID != "" && m.Type != "" && object["role"] == nil {
-		return raw, m, nil // the message is complete: it is kept byte for byte
-	}
 	if m.Type == "" {
 		role := text(object["role"])
 		if m.Type = roles[role]; m.Type == "" {

@@ -32,6 +32,8 @@ func TestReduceMergesMessages(t *testing.T) {
 		"removes all":                 {ab, `{"messages":[{"type":"remove","id":"__remove_all__"}]}`, `{"messages":[]}`},
 		"removes all before the rest": {ab, `{"messages":[{"type":"ai","id":"c"},{"type":"remove","id":"__remove_all__"},{"type":"ai","id":"a"}]}`, `{"messages":[{"type":"ai","id":"a"}]}`},
 		"takes null for none":         {ab, `{"messages":null}`, ab},
+		"completes a role with an id": {`{}`, `{"messages":[{"id":"c","role":"user"}]}`, `{"messages":[{"additional_kwargs":{},"id":"c","response_metadata":{},"type":"human"}]}`},
+		"completes a type and a role": {`{}`, `{"messages":[{"id":"c","type":"ai","role":"x"}]}`, `{"messages":[{"additional_kwargs":{},"id":"c","response_metadata":{},"role":"x","type":"ai"}]}`},
 		"takes an empty list":         {`{}`, `{"messages":[]}`, `{"messages":[]}`},
 		"makes no list of null":       {`{}`, `{"messages":null}`, `{}`},
 		"takes the place of a text":   {`{"messages":"x"}`, `{"messages":[]}`, `{"messages":[]}`},

@@ -56,11 +56,14 @@ func (p Patch) Touches(channel string) bool {
 // values equal the bytes of new values. Null has no members.
 func decodeObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	stored, err := json.Marshal(raw)
-	if err != nil {
+	if err != nil || string(stored) == "null" {
 		return nil, err
 	}
-	var object map[string]json.RawMessage
-	err = json.Unmarshal(stored, &object)
+	members, err := Members(stored)
+	object := make(map[string]json.RawMessage, len(members))
+	for _, m := range members {
+		object[m.Name] = bytes.Clone(m.Value) // a channel keeps no other channel in memory
+	}
 	return object, err
 }
 
