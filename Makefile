@@ -1,6 +1,11 @@
-# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
-# lambda-local with their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-race (a C compiler), test-nobody and test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents, test-repositories, test-devserver and bench-overhead (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy (SAM, Python).
+# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify
+# (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and lambda-local with
+# their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven),
+# sam-local (Docker too), test-referee and test-moto (Python, jq), test-race (a C compiler),
+# test-nobody and test-attack as another user (setpriv), test-docker (Docker, Python, Node),
+# test-schema (Python), test-runtimes, test-agents, test-repositories, test-devserver and
+# bench-overhead (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy
+# (SAM, Python).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +24,8 @@ GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.
 ASL := npx --yes asl-validator@4.0.0
 OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 validate-api
 
-# One folder of functions is one Lambda. They are built for ARCH, which is that of the stack: arm64 or amd64.
+# One folder of functions is one Lambda. They are built for ARCH, which is that of the stack: arm64
+# or amd64.
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
@@ -62,8 +68,8 @@ REST = $$(go list ./... | grep -v '/internal/test/e2e$$')
 # The tests of the architecture read source files, in one goroutine.
 RACED = $$(go list ./... | grep -Ev '/internal/test/(e2e|archtest)$$')
 
-# The tests of a package wait for servers, agents and processes half of the time, so twice as many of
-# them run at once as there are processors.
+# The tests of a package wait for servers, agents and processes half of the time, so twice as many
+# of them run at once as there are processors.
 PARALLEL = -parallel $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 # The programs of tests collect garbage as seldom as `slipway serve` does, which saves a tenth of
@@ -108,8 +114,8 @@ test-attack: ## run the tests that attack the server, as this user and, if that 
 	@$(ATTACKS) set -x; go test -count=1 -timeout 15m -run '^TestAttack' $$packages
 	@[ "$$(id -u)" != 0 ] || $(MAKE) --no-print-directory test-nobody
 
-# The wrapper runs test programs as the user nobody, who keeps no files: the tests' go command writes
-# to a folder that is removed.
+# The wrapper runs test programs as the user nobody, who keeps no files: the tests' go command
+# writes to a folder that is removed.
 test-nobody: ## run the tests that attack the server as the user nobody; needs root
 	@home=$$(mktemp -d); trap 'chmod -R u+w "$$home"; rm -rf "$$home"' EXIT; chmod 777 "$$home"; \
 	printf '#!/bin/sh\nset -e\nprogram=$$(mktemp %s/XXXXXX)\ncp "$$1" "$$program"\nchmod 755 "$$program"\nshift\nexec setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=%s TMPDIR=%s GOCACHE=%s/cache GOFLAGS=-buildvcs=false "$$program" "$$@"\n' \
@@ -197,7 +203,8 @@ test-moto: ## test the AWS adapters on moto, and the script that CodeBuild runs;
 	sh internal/test/mototest/setup.sh
 	go test -tags moto ./internal/seam/compute/ecs ./internal/seam/build/codebuild ./internal/seam/registry/ecr ./internal/seam/revisionlog/cloudwatch ./internal/seam/upload/...
 
-# Items hold the version, and the sizes of items decide what they cost. The tests wait most of the time: -parallel.
+# Items hold the version, and the sizes of items decide what they cost. The tests wait most of the
+# time: -parallel.
 test-cost: VERSION = v0
 test-cost: functions ## compare what a stack consumes with internal/seam/table/dynamo/COST.md, or write it with UPDATE=1
 	$(BUILD_LOCAL)
@@ -226,7 +233,8 @@ lint: ## check style, state machines and interface documents
 generate: ## write the generated code
 	go generate ./...
 
-# Files are compared with themselves, not with the last commit, so that this holds before a commit too.
+# Files are compared with themselves, not with the last commit, so that this holds before a commit
+# too.
 verify: ## check that the generated code and go.mod are current, that the stack is within AWS's quotas, and that roles allow what is asked of AWS; needs Python 3 and Node
 	@sums() { find . \( -name '*.go' -o -name '*.gen.html.gz' \) -exec cksum {} + | sort -k 3; }; \
 	before=$$(sums); go generate ./...; \
@@ -277,8 +285,10 @@ network: ## make a network for the stack of CONFIG; OVERRIDES adds parameters of
 	$(NEED_CONFIG)
 	arguments=$$($(ENVIRONMENT) network); sam deploy --template-file infra/network.yaml --no-confirm-changeset --no-fail-on-empty-changeset $$arguments $(OVERRIDES)
 
-# The functions are built for the architecture that the template declares. SAM publishes a version of a function if its code is new, but not if only a parameter is: a
-# file beside the code differs with the parameters. With other parameters than these, `sam deploy` alone would change no function.
+# The functions are built for the architecture that the template declares. SAM publishes a version
+# of a function if its code is new, but not if only a parameter is: a file beside the code differs
+# with the parameters. With other parameters than these, `sam deploy` alone would change no
+# function.
 deploy: ARCH := arm64
 deploy: functions ## deploy the stack of CONFIG; NETWORK=1 puts it into the network that `make network` has made, OVERRIDES adds parameters, as "Name=value ..."
 	$(NEED_CONFIG)

@@ -29,7 +29,8 @@ import account
 from api import ROOT, Api, Failed, await_answer, check_callers, clear, make_key, prove
 
 BUCKET, STACK = "bucket", "slipway"  # the bucket is that of infra/sam/transform.py
-# The functions that are called. The other functions get an empty program: LocalStack takes most of a stack's time for copies of programs.
+# The functions that are called. The other functions get an empty program: LocalStack takes most of
+# a stack's time for copies of programs.
 CALLED = {"authorizer", "deployments", "rollout"}
 PATIENCE = 600  # seconds; on a machine that does nothing else a stack takes one
 
@@ -51,8 +52,10 @@ LACKS = {
     "AWS::WAFv2::WebACL": "no firewall",
     "AWS::WAFv2::WebACLAssociation": "no firewall",
 }
-# Besides, LocalStack moves no alias to another version (Rehearsal.update does), streams no answers of functions, deletes what DeletionPolicy retains, and checks neither quotas nor permissions.
-# Types that exist only if a parameter asks for them, which the rehearsal does not set: nothing is proven of them, either.
+# Besides, LocalStack moves no alias to another version (Rehearsal.update does), streams no answers
+# of functions, deletes what DeletionPolicy retains, and checks neither quotas nor permissions.
+# Types that exist only if a parameter asks for them, which the rehearsal does not set: nothing is
+# proven of them, either.
 UNMADE = {
     "AWS::ApiGateway::BasePathMapping": "DomainName",
     "AWS::ApiGateway::DomainName": "DomainName",
@@ -91,7 +94,8 @@ def localstack():
         programs = Path(sys.executable).parent
         environment = {
             "PATH": f"{programs}:{os.environ['PATH']}", "HOME": home, "TMPDIR": home, "LOCALSTACK_VOLUME_DIR": home + "/volume", "FILESYSTEM_ROOT": home + "/files",
-            # The newer engine takes references between resources that a condition leaves out for references to nothing.
+            # The newer engine takes references between resources that a condition leaves out for
+            # references to nothing.
             "PROVIDER_OVERRIDE_CLOUDFORMATION": "engine-legacy", "GATEWAY_LISTEN": address, "DISABLE_EVENTS": "1", "OVERRIDE_IN_DOCKER": "0", "SKIP_SSL_CERT_DOWNLOAD": "1", "DNS_ADDRESS": "0",
         }
         offer_packages(Path(home) / "files/var/lib/localstack/lib")

@@ -137,8 +137,8 @@ def authorize(_, context, __):
 
 handlers.preprocess_request.append(authorize)
 DockerRuntimeExecutorPlugin.load = lambda *_: ProcessExecutor
-# These two call each other for each value of the template, and both look at the whole stack of calls, source lines included: most of what a
-# stack costs. Python ends an endless recursion itself.
+# These two call each other for each value of the template, and both look at the whole stack of
+# calls, source lines included: most of what a stack costs. Python ends an endless recursion itself.
 for name in ("resolve_refs_recursively", "_resolve_refs_recursively"):
     setattr(template_deployer, name, getattr(template_deployer, name).__wrapped__)
 main()

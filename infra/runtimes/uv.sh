@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prints the path of uv, with which the tests install Python packages: the machine's, or one in the version of the builds, which it installs into .tools. Needs Python 3.
+# Prints the path of uv, with which the tests install Python packages: the machine's, or one in the
+# version of the builds, which it installs into .tools. Needs Python 3.
 set -eu
 cd "$(dirname "$0")/../.."
 if command -v uv; then exit; fi

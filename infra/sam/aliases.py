@@ -8,7 +8,8 @@ import re
 import quotas
 
 ALIAS = "live"
-# Resources that are about a function and do not call it. An alarm names the function in its dimensions.
+# Resources that are about a function and do not call it. An alarm names the function in its
+# dimensions.
 ABOUT = {"AWS::Lambda::Alias", "AWS::Lambda::Version", "AWS::Lambda::EventInvokeConfig", "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"}
 
 

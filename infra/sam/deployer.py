@@ -13,7 +13,8 @@ from samcli.yamlhelper import yaml_parse
 from transform import transform
 
 REGION, ACCOUNT, STACK, PREFIX, ZONE = "us-east-1", "000000000000", "the-stack", "slipway", "THEZONE"  # the prefix is the template's default
-# The worst name that the role's own stack may have: the role's patterns for the deployed stack match it.
+# The worst name that the role's own stack may have: the role's patterns for the deployed stack
+# match it.
 OWN_STACK = f"{STACK}-deployer"
 NETWORK = {
     "VpcId": "vpc", "Subnets": "subnet-a", "SecurityGroups": "sg", "FunctionSubnets": "subnet-b", "FunctionSecurityGroups": "sg-functions",
@@ -28,10 +29,13 @@ PARAMETERS = {
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
 IN_REGION = {"aws:RequestedRegion": REGION}
 
-# What CloudFormation calls to create, read, change, tag and delete a resource of each type, with the properties that the template gives it: the
-# permissions of the handlers in the types' registered schemas, without those for properties that the template does not use. The services of types
-# without a published list (alarms, rules, policies, projects, clusters, web ACLs, permissions) have them in their API references.
-# An action stands for a call about the resource itself, or, with "*", for one that IAM knows no resource for.
+# What CloudFormation calls to create, read, change, tag and delete a resource of each type, with
+# the properties that the template gives it: the permissions of the handlers in the types'
+# registered schemas, without those for properties that the template does not use. The services of
+# types without a published list (alarms, rules, policies, projects, clusters, web ACLs,
+# permissions) have them in their API references.
+# An action stands for a call about the resource itself, or, with "*", for one that IAM knows no
+# resource for.
 ACTIONS = {
     "AWS::Budgets::Budget": "ModifyBudget ViewBudget",
     "AWS::CloudWatch::Alarm": "PutMetricAlarm DescribeAlarms DeleteAlarms ListTagsForResource TagResource UntagResource",
@@ -78,7 +82,8 @@ ACTIONS = {
 }
 SERVICES = {"StepFunctions": "states"}  # others are called as in the names of types
 
-# How the ARN of a resource of each type goes on after its service, region and account; NAME is its own name.
+# How the ARN of a resource of each type goes on after its service, region and account; NAME is its
+# own name.
 PLACES = {
     "AWS::CloudWatch::Alarm": "alarm:NAME", "AWS::CodeBuild::Project": "project/NAME", "AWS::CodeDeploy::Application": "application:NAME", "AWS::DynamoDB::Table": "table/NAME", "AWS::ECR::Repository": "repository/NAME",
     "AWS::ECS::Cluster": "cluster/NAME", "AWS::Events::Rule": "rule/NAME", "AWS::IAM::ManagedPolicy": "policy/NAME", "AWS::IAM::Role": "role/NAME",
@@ -98,7 +103,8 @@ API = {
     "AWS::ApiGateway::BasePathMapping": {"/domainnames/api.test/basepathmappings": "POST", "/domainnames/api.test/basepathmappings/v": "GET PATCH DELETE"},
     "AWS::ApiGateway::DomainName": {"/domainnames": "POST", "/domainnames/api.test": "GET PATCH DELETE"},
     "AWS::ApiGateway::RestApi": {"/restapis": "POST", "/restapis/id": "GET PUT PATCH DELETE", "/tags/id": "GET PUT DELETE"},
-    # The simulator's data has two forms of their ARNs in one text, which no ARN matches. They are below those of the API.
+    # The simulator's data has two forms of their ARNs in one text, which no ARN matches. They are
+    # below those of the API.
     "AWS::ApiGateway::Deployment": {},
     "AWS::ApiGateway::Stage": {},
 }
@@ -243,7 +249,8 @@ def stacks(*names):
 
 
 BUCKET = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-x"
-# What `sam deploy`, `sam list` and `sam delete` call themselves; the functions' subnets are looked up by Lambda in the caller's name.
+# What `sam deploy`, `sam list` and `sam delete` call themselves; the functions' subnets are looked
+# up by Lambda in the caller's name.
 SAM = [
     *(call(f"cloudformation:{action}", stack) for stack in stacks(STACK, "aws-sam-cli-managed-default") for action in (
         "CreateChangeSet", "DescribeChangeSet", "ExecuteChangeSet", "DeleteChangeSet", "DescribeStacks", "DescribeStackEvents", "GetTemplate", "ListStackResources", "DeleteStack")),

@@ -19,7 +19,8 @@ KEY = policies.ARNS["AWS::KMS::Key"]
 LISTENER = f"arn:aws:elasticloadbalancing:{REGION}:{ACCOUNT}:listener/app/agents/1/2"
 PARAMETERS = {"VpcId": "vpc", "Subnets": "a", "SecurityGroups": "a", "FunctionSubnets": "b", "FunctionSecurityGroups": "b", "AlbListenerArn": LISTENER, "AlbUrl": "http://alb"}
 SERVICES = {"application-autoscaling", "cloudwatch", "codebuild", "ecr", "ecs", "elasticloadbalancing", "iam", "logs", "s3", "sts"}
-# The simulator's data have two forms of the ARNs of these actions in one text, which no ARN matches.
+# The simulator's data have two forms of the ARNs of these actions in one text, which no ARN
+# matches.
 UNKNOWN = {"elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"}
 IN_REGION = {"aws:RequestedRegion": REGION}
 REVISION = "0197a000-0000-7000-8000-000000000001"
@@ -90,8 +91,9 @@ CALLS = {
     "ShiftRole": [("lambda:GetAlias lambda:UpdateAlias", alias, {}) for alias in SHIFTED] + [("cloudwatch:DescribeAlarms", arn("cloudwatch", "alarm:*"), {})],
 }
 
-# What roles may change of other stacks of the account and region: IAM knows no resource for it, the id of a scalable target names no stack, or the
-# resource is one that stacks may share. infra/README.md (Deploy) says so, too.
+# What roles may change of other stacks of the account and region: IAM knows no resource for it, the
+# id of a scalable target names no stack, or the resource is one that stacks may share.
+# infra/README.md (Deploy) says so, too.
 REMOVED = "application-autoscaling:DeleteScalingPolicy application-autoscaling:DeregisterScalableTarget ecs:DeregisterTaskDefinition elasticloadbalancing:DeleteRule"
 DELIVERED = "logs:CreateLogDelivery logs:DeleteLogDelivery logs:PutResourcePolicy logs:UpdateLogDelivery"
 SHARED = {

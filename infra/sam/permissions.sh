@@ -1,6 +1,7 @@
 #!/bin/sh
-# Asks a simulator of IAM whether the role that deploys a stack allows what CloudFormation asks for the stack's resources, and whether the roles of
-# functions allow what no end-to-end test asks for. Needs Python 3 and Node.
+# Asks a simulator of IAM whether the role that deploys a stack allows what CloudFormation asks for
+# the stack's resources, and whether the roles of functions allow what no end-to-end test asks for.
+# Needs Python 3 and Node.
 set -eu
 cd "$(dirname "$0")/../.."
 sh infra/sam/setup.sh

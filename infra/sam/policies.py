@@ -11,8 +11,8 @@ import quotas
 from transform import PARAMETERS, transform
 
 STACK, REGION, ACCOUNT = PARAMETERS["AWS::StackName"], PARAMETERS["AWS::Region"], PARAMETERS["AWS::AccountId"]
-# The ARNs of resources whose ARNs stand in policies, by the type of the resource: table and key as slipway-local has them, the others with the
-# name that a reference to them has.
+# The ARNs of resources whose ARNs stand in policies, by the type of the resource: table and key as
+# slipway-local has them, the others with the name that a reference to them has.
 ARNS = {
     "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{STACK}", "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/Key",
     "AWS::CodeBuild::Project": f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/NAME", "AWS::ECR::Repository": f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/NAME",

@@ -17,7 +17,8 @@ SHARE = 0.8
 LONGEST_STACK, LONGEST_PREFIX, LONGEST_REGION = 35, 21, "ap-southeast-1"  # infra/README.md says the first, and the template the second
 POLICY_BOUND = 10_240  # bytes of the resource policy of a function, half of what AWS takes
 PATHS_BOUND = 150  # resources of the API, half of the quota
-# The bytes that the policy of a resource may have, by the type of the resource, with the property that has the policy.
+# The bytes that the policy of a resource may have, by the type of the resource, with the property
+# that has the policy.
 POLICIES = {"AWS::KMS::Key": ("KeyPolicy", 32_768), "AWS::S3::BucketPolicy": ("PolicyDocument", 20_480), "AWS::SQS::QueuePolicy": ("PolicyDocument", 8_192)}
 # The characters that a name may have, by the type of the resource and the property.
 NAMES = {

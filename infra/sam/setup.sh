@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs AWS's tools for templates and functions into .tools/sam, once for each version. Needs Python 3 with venv.
+# Installs AWS's tools for templates and functions into .tools/sam, once for each version. Needs
+# Python 3 with venv.
 set -eu
 cd "$(dirname "$0")/../.."
 tools=.tools/sam wanted='aws-sam-cli==1.170.0 aws-sam-translator==1.115.0 cfn-lint==1.58.0'

@@ -23,7 +23,8 @@ def transform(path, parameters=None, code=""):
     if "Transform" not in template:
         return template
     for resource in template["Resources"].values():
-        # As `sam package` does: CloudFormation sees locations in S3 only. The key is the name of the folder or file.
+        # As `sam package` does: CloudFormation sees locations in S3 only. The key is the name of
+        # the folder or file.
         properties = resource.get("Properties", {})
         for name in ("CodeUri", "ContentUri", "DefinitionUri"):
             if name in properties:

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Deploys an agent from a git repository, waits until the revision is served, and asks the agent one question.
+# Deploys an agent from a git repository, waits until the revision is served, and asks the agent one
+# question.
 #
 #   SLIPWAY_URL, SLIPWAY_API_KEY, SLIPWAY_TENANT_ID   where the control plane is, and who asks
 #   deploy.sh NAME REPO_URL REF [CONFIG_PATH]         REF: a branch, or a tag as refs/tags/...
 #
-# A deployment of that name is created, or gets a new revision. The agent's URL goes to stdout, progress to stderr.
-# The exit code is 0 when the revision is served and answers, 1 when not, 2 when something is missing.
+# A deployment of that name is created, or gets a new revision. The agent's URL goes to stdout,
+# progress to stderr. The exit code is 0 when the revision is served and answers, 1 when not, 2 when
+# something is missing.
 set -euo pipefail
 
 if [ $# -lt 3 ]; then

@@ -1,5 +1,5 @@
-// Streams an answer and interrupts it with a second question. Arguments: the agent's URL, an API key.
-// Needs the framework's own client package: npm install @langchain/langgraph-sdk
+// Streams an answer and interrupts it with a second question. Arguments: the agent's URL, an API
+// key. Needs the framework's own client package: npm install @langchain/langgraph-sdk
 const { Client } = require("@langchain/langgraph-sdk");
 
 const question = (text) => ({ messages: [{ role: "user", content: text }] });

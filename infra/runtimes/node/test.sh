@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the Node runtime with the framework's newest release, with two older ones and with some of its early releases, which it installs into .tools/runtime-node.
-# Needs Node 20 or newer.
+# Tests the Node runtime with the framework's newest release, with two older ones and with some of
+# its early releases, which it installs into .tools/runtime-node. Needs Node 20 or newer.
 # Arguments go to `node --test`, as in: sh infra/runtimes/node/test.sh --test-name-pattern fork
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

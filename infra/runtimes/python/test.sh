@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the runtime with the current and the previous minor version of the framework, and with older ones what holds with every release, each in an environment of its
-# own in .tools/runtime-python.
+# Tests the runtime with the current and the previous minor version of the framework, and with older
+# ones what holds with every release, each in an environment of its own in .tools/runtime-python.
 # Needs Python 3.11 or newer. Arguments go to pytest; OVERHEAD=1 measures instead.
 set -eu
 cd "$(dirname "$0")/../../.."

@@ -64,8 +64,9 @@ type chapter struct {
 func conformance() (text string, unproven []string) {
 	var b strings.Builder
 	b.WriteString("# Conformance of the control plane\n\n" +
-		"Each rule of the interface, and the tests that prove it by HTTP requests. Written by `go test ./internal/api/controlplane -update`; the tests fail when a rule\n" +
-		"has no test, or when this file is not current.\n")
+		"Each rule of the interface, and the tests that prove it by HTTP requests. Written by\n" +
+		"`go test ./internal/api/controlplane -update`; the tests fail when a rule has no test, or when\n" +
+		"this file is not current.\n")
 	for _, section := range rules {
 		fmt.Fprintf(&b, "\n## %s\n\n| Rule | Proven by |\n|---|---|\n", section.title)
 		for _, sentence := range section.sentences {

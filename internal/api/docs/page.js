@@ -1,5 +1,6 @@
 
-// The document stands beside the page. The extensions show the permission that each operation takes.
+// The document stands beside the page. The extensions show the permission that each operation
+// takes.
 SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#docs",

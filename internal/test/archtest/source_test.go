@@ -3,6 +3,7 @@ package archtest_test
 import (
 	"go/ast"
 	"go/token"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,23 +88,60 @@ func isSelector(expression ast.Expr, name, member string) bool {
 	return ok && identifier.Name == name
 }
 
-// commentColumns is how wide a line may be that contains only a comment; a tab counts four.
+// commentColumns is how wide a line may be that contains only a comment or the prose of a Markdown
+// file; a tab counts four.
 const commentColumns = 100
 
-// TestCommentsAreNarrow keeps comments readable beside the code, except in generated files.
+// proseMarks matches what precedes the first word of a line of prose or of a comment.
+var proseMarks = regexp.MustCompile(`^\s*(//|#+|[-*>]|\d+\.)?\s*`)
+
+// TestCommentsAreNarrow keeps comments readable beside the code, and Markdown files readable as
+// text, except in generated files. A line without a space, such as a link, cannot be broken.
 func TestCommentsAreNarrow(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
-		if f.syntax == nil || f.isGenerated() {
+		// The programs that write these files write long lines.
+		if f.isGenerated() || path.Base(f.name) == "COST.md" {
 			continue
 		}
-		for i, line := range strings.Split(f.text, "\n") {
-			if !strings.HasPrefix(strings.TrimLeft(line, "\t "), "//") {
+		isProse := f.proseLines()
+		number := 0
+		for line := range strings.SplitSeq(f.text, "\n") {
+			number++
+			if !isProse(line) || !strings.Contains(line[len(proseMarks.FindString(line)):], " ") {
 				continue
 			}
 			if columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); columns > commentColumns {
-				t.Errorf("%s:%d: the comment has %d columns, want %d at most", f.name, i+1, columns, commentColumns)
+				t.Errorf("%s:%d: the line has %d columns, want %d at most", f.name, number, columns, commentColumns)
 			}
 		}
+	}
+}
+
+// proseLines returns a function that reports of each line of the file, in their order, whether it
+// contains only a comment, or the prose of a Markdown file.
+func (f file) proseLines() func(line string) bool {
+	switch path.Ext(f.name) {
+	case ".go":
+		return func(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, "\t "), "//") }
+	case ".md":
+		return markdownProse()
+	}
+	return func(line string) bool {
+		line = strings.TrimLeft(line, "\t ")
+		return strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "// ")
+	}
+}
+
+// markdownProse reports of each line whether it is prose: neither code, which stands between fences
+// or is indented by four, nor a row of a table.
+func markdownProse() func(line string) bool {
+	isCode := false
+	return func(line string) bool {
+		text := strings.TrimSpace(line)
+		if strings.HasPrefix(text, "```") {
+			isCode = !isCode
+		}
+		return !isCode && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(text, "|")
 	}
 }

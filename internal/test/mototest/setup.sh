@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs moto, which plays the services of AWS for the tests with the build tag moto, into .tools/moto. Needs Python 3.
+# Installs moto, which plays the services of AWS for the tests with the build tag moto, into
+# .tools/moto. Needs Python 3.
 set -eu
 cd "$(dirname "$0")/../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.

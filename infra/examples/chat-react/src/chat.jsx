@@ -21,7 +21,8 @@ export function Chat({ agent }) {
   // A message that comes while the agent answers interrupts it: the words that were shown stay.
   const say = (content, options) => stream.submit({ messages: [{ type: "human", content }] }, { config, multitaskStrategy: "interrupt", ...options });
 
-  // The conversation goes on from before the message, on a branch of its own. The hook's own metadata names the last checkpoint that a message was seen at.
+  // The conversation goes on from before the message, on a branch of its own. The hook's own
+  // metadata names the last checkpoint that a message was seen at.
   const edit = async (message, text) => {
     const history = await stream.client.threads.getHistory(threadId, { limit: 1000 });
     const first = history.findLast(({ values }) => values.messages?.some(({ id }) => id === message.id));

@@ -1,5 +1,6 @@
-// The repository's own HTTP application: the agent server sends it the requests that are for it, and this module hands them to it, as requests of the
-// Fetch standard. The application runs in the process of the graphs.
+// The repository's own HTTP application: the agent server sends it the requests that are for it,
+// and this module hands them to it, as requests of the Fetch standard. The application runs in the
+// process of the graphs.
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Refusal, UserError } from "./errors.mjs";

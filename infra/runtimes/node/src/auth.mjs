@@ -1,6 +1,7 @@
-// The repository's own authentication: its handlers say who sent a request to the agent server, and what that user may do. The agent server asks for
-// every request and enforces the answers. Nothing is kept from one question to the next. A user is let in only if the handler returns a user, in a form that is
-// known; any other answer, and any error, lets nobody in.
+// The repository's own authentication: its handlers say who sent a request to the agent server, and
+// what that user may do. The agent server asks for every request and enforces the answers. Nothing
+// is kept from one question to the next. A user is let in only if the handler returns a user, in a
+// form that is known; any other answer, and any error, lets nobody in.
 import { InvalidInvocation, Refusal, UserError } from "./errors.mjs";
 import { asUser } from "./invocation.mjs";
 import { importVariable } from "./load.mjs";

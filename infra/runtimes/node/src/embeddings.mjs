@@ -1,5 +1,6 @@
-// The vectors of the store's items and of queries, as `store.index` of the configuration file says. The agent server keeps the items and compares the vectors; only
-// this process has the packages and the code that make them.
+// The vectors of the store's items and of queries, as `store.index` of the configuration file says.
+// The agent server keeps the items and compares the vectors; only this process has the packages and
+// the code that make them.
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";

@@ -23,7 +23,8 @@ import { frameworkOf } from "./framework.mjs";
  * @returns {Promise<Map<string, Source>>}
  */
 export async function loadGraphs(config) {
-  // The framework needs no tsx, whose hooks cost each of its hundreds of modules more than loading it. A graph without it is told so when it is attached.
+  // The framework needs no tsx, whose hooks cost each of its hundreds of modules more than loading
+  // it. A graph without it is told so when it is attached.
   const troubles = new Map();
   for (const [id, { file }] of Object.entries(config.graphs)) await frameworkOf(file).catch((error) => troubles.set(id, error));
   registerImport();

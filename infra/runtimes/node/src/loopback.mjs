@@ -1,5 +1,6 @@
-// Lets the framework's client without a URL reach the deployment's own agent server, as graphs that run in the public server do: with the agent's
-// invoke token and the user of the run that makes the request, so that whatever it starts belongs to the same user.
+// Lets the framework's client without a URL reach the deployment's own agent server, as graphs that
+// run in the public server do: with the agent's invoke token and the user of the run that makes the
+// request, so that whatever it starts belongs to the same user.
 import { AsyncLocalStorage } from "node:async_hooks";
 
 /** Names the user of a run to the agent server, which takes it from agents alone. */

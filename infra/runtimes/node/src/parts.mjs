@@ -1,7 +1,8 @@
 import { DataError } from "./errors.mjs";
 
-// The opaque data is a line of JSON that says what follows, and how long it is, and then the serialised values as they are: so two checkpoints
-// differ where their values do, which is what the server stores of them.
+// The opaque data is a line of JSON that says what follows, and how long it is, and then the
+// serialised values as they are: so two checkpoints differ where their values do, which is what the
+// server stores of them.
 const FORMAT = 1;
 
 /** @typedef {[type: string, bytes: Uint8Array]} Typed a value as the framework's serialiser has it */

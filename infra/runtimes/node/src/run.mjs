@@ -246,7 +246,8 @@ export class Run {
 
   /** A node that is no longer there, or refuses the update, leaves it to the graph to say whose it is; else it counts as input. */
   async #try(graph, framework, update) {
-    // An update as input would only wait for the node that takes it, and the run's own input would replace it.
+    // An update as input would only wait for the node that takes it, and the run's own input would
+    // replace it.
     const input = START in graph.nodes ? START : INPUT;
     for (const asNode of new Set([update.asNode === INPUT ? input : update.asNode, undefined, input])) {
       try {

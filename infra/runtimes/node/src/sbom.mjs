@@ -1,5 +1,6 @@
-// Writes which packages are installed below some directories, as a CycloneDX document: `node sbom.mjs directory...`. It looks at what is there, because
-// only npm can be asked, and only for what npm has installed.
+// Writes which packages are installed below some directories, as a CycloneDX document:
+// `node sbom.mjs directory...`. It looks at what is there, because only npm can be asked, and only
+// for what npm has installed.
 
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";

@@ -1,4 +1,5 @@
-// A program that makes JSON schemas of the types of graphs, and of the graphs within at these namespaces:
+// A program that makes JSON schemas of the types of graphs, and of the graphs within at these
+// namespaces:
 // `node types-worker.mjs '{"GRAPH": {"file": ..., "variable": ..., "subgraphs": [...]}}'`.
 import path from "node:path";
 import schemas from "typescript-json-schema";

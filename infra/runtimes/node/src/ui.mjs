@@ -1,5 +1,6 @@
-// The components of a user interface: ui/bundle.mjs has bundled them, and this module serves them in the form of the framework's own server. A page that has the
-// framework's client package shows a component by the HTML that POST /ui/{name} answers with.
+// The components of a user interface: ui/bundle.mjs has bundled them, and this module serves them
+// in the form of the framework's own server. A page that has the framework's client package shows a
+// component by the HTML that POST /ui/{name} answers with.
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { json } from "node:stream/consumers";

@@ -1,4 +1,5 @@
-// The repository's own HTTP application: what it is handed, what becomes of its answers, and which routes it has.
+// The repository's own HTTP application: what it is handed, what becomes of its answers, and which
+// routes it has.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { Agent, createServer, request } from "node:http";

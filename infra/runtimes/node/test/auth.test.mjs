@@ -1,4 +1,5 @@
-// The repository's own authentication: what its handlers are given, and what becomes of their answers.
+// The repository's own authentication: what its handlers are given, and what becomes of their
+// answers.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";

@@ -1,5 +1,7 @@
-// What a run costs beside the graph: a graph that does nothing, through the runtime and in a loop in this process. After test.sh:
-//   RUNTIME_DIR=.tools/runtime-node/runtime PROJECT_DIR=.tools/runtime-node/current node infra/runtimes/node/test/bench.mjs
+// What a run costs beside the graph: a graph that does nothing, through the runtime and in a loop
+// in this process. After test.sh:
+//   RUNTIME_DIR=.tools/runtime-node/runtime PROJECT_DIR=.tools/runtime-node/current \
+//   node infra/runtimes/node/test/bench.mjs
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Agent, request } from "node:http";

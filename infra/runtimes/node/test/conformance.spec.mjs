@@ -1,4 +1,5 @@
-// The framework's own suite for checkpointers. It is run by vitest, in a project that has the framework.
+// The framework's own suite for checkpointers. It is run by vitest, in a project that has the
+// framework.
 import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
 import * as checkpoints from "@langchain/langgraph-checkpoint";
 import { pathToFileURL } from "node:url";

@@ -1,4 +1,5 @@
-// Drives the runtime as a real process, over HTTP, and keeps for its threads what the contract says that a server keeps.
+// Drives the runtime as a real process, over HTTP, and keeps for its threads what the contract says
+// that a server keeps.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";

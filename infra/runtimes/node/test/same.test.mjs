@@ -1,5 +1,6 @@
-// Does the same to a graph through the runtime, with a server that keeps what events brought, and in this process with the framework's own
-// checkpointer, which keeps everything, and compares what there is after each step.
+// Does the same to a graph through the runtime, with a server that keeps what events brought, and
+// in this process with the framework's own checkpointer, which keeps everything, and compares what
+// there is after each step.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import path from "node:path";

@@ -1,5 +1,6 @@
-// Bundles the components of a user interface that a configuration file names, with the framework's own bundler: `node bundle.mjs path/to/framework.json`.
-// The packages of the repository must be installed. src/ui.mjs serves what this program writes.
+// Bundles the components of a user interface that a configuration file names, with the framework's
+// own bundler: `node bundle.mjs path/to/framework.json`. The packages of the repository must be
+// installed. src/ui.mjs serves what this program writes.
 
 import { readFile, rm } from "node:fs/promises";
 import path from "node:path";

@@ -89,7 +89,8 @@ def load_application(config: Config, graphs: GraphLoop) -> Application | None:
     return Application(path, app, str(config.http.get("mount_prefix") or "").rstrip("/"), graphs)
 
 
-# Middleware that the routes of the agent server do not need: the agent server does the same work, or the work concerns the own routes only.
+# Middleware that the routes of the agent server do not need: the agent server does the same work,
+# or the work concerns the own routes only.
 _OWN_ROUTES_ONLY = ("CORSMiddleware", "GZipMiddleware", "TrustedHostMiddleware", "HTTPSRedirectMiddleware")
 
 

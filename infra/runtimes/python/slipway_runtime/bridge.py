@@ -17,7 +17,8 @@ log = logging.getLogger("slipway_runtime")
 _THREADS = 256
 # An answer that is read more slowly than it is made holds at most about so many bytes.
 _HIGH_WATER = 4 << 20
-# A comment after so many seconds shows proxies that the agent is there, and shows it a connection that has died without a word.
+# A comment after so many seconds shows proxies that the agent is there, and shows it a connection
+# that has died without a word.
 HEARTBEAT = 15.0
 
 
@@ -35,7 +36,8 @@ class GraphLoop:
             try:
                 self.loop.run_forever()
             except (SystemExit, KeyboardInterrupt):
-                # A node that raises these ends its own task; asyncio would end the loop, and everyone else's, with it.
+                # A node that raises these ends its own task; asyncio would end the loop, and
+                # everyone else's, with it.
                 log.warning("a node tried to end the process")
             else:
                 return

@@ -28,9 +28,11 @@ from .identify import identify_writes
 TASKS = "__pregel_tasks"
 # ROOT is the channel of a state that is no object.
 ROOT = "__root__"
-# The channels whose value is all that a task returns: also those of the functional API, for a task and for the entrypoint.
+# The channels whose value is all that a task returns: also those of the functional API, for a task
+# and for the entrypoint.
 _WHOLE = ("__return__", "__end__", ROOT)
-# The framework's own task, under which it saves what a command writes: such writes belong to the checkpoint's state, and make no next checkpoint.
+# The framework's own task, under which it saves what a command writes: such writes belong to the
+# checkpoint's state, and make no next checkpoint.
 NULL_TASK_ID = "00000000-0000-0000-0000-000000000000"
 # FORMAT is that of the opaque data. A reader knows all that were ever written.
 FORMAT = 1
@@ -64,7 +66,8 @@ class Saved:
     metadata: Typed
     # channels holds version and value of each channel that has one.
     channels: dict[str, tuple[Any, Typed]]
-    # history belongs to the channels that are made from what came before: only a seed has it, as its ancestors are not here.
+    # history belongs to the channels that are made from what came before: only a seed has it, as
+    # its ancestors are not here.
     history: dict[str, History]
     writes: dict[tuple[str, int], Write]
 
@@ -87,12 +90,15 @@ class Checkpointer(BaseCheckpointSaver[int]):
         super().__init__(**options)
         self._thread_id = thread_id
         self._listener = listener
-        # The objects and lists in the metadata of the run, and of its thread and assistant. The framework passes on only texts, numbers and booleans.
+        # The objects and lists in the metadata of the run, and of its thread and assistant. The
+        # framework passes on only texts, numbers and booleans.
         self.nested_metadata: dict[str, Any] = {}
         self._lock = threading.RLock()
-        # By thread, namespace and id; the last one put is the newest, whatever the clocks that made their ids.
+        # By thread, namespace and id; the last one put is the newest, whatever the clocks that made
+        # their ids.
         self._threads: dict[str, dict[str, dict[str, Saved]]] = {}
-        # By thread, namespace and checkpoint id. Writes can come before their checkpoint, which the framework saves in the background.
+        # By thread, namespace and checkpoint id. Writes can come before their checkpoint, which the
+        # framework saves in the background.
         self._writes: dict[tuple[str, str, str], dict[tuple[str, int], Write]] = {}
 
     # What the server keeps

@@ -16,7 +16,8 @@ from .framework import DecryptResult, Encryption, EncryptionContext
 from .invocation import InvalidInvocation, User
 from .loader import load_variable
 
-# LIMIT is how many seconds the answer to a question may take. The agent server waits a little longer.
+# LIMIT is how many seconds the answer to a question may take. The agent server waits a little
+# longer.
 LIMIT = 8.0
 # How many values of a question are in the handlers' hands at a time.
 _AT_A_TIME = 16

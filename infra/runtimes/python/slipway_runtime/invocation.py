@@ -11,14 +11,17 @@ import orjson
 from langgraph.types import Command, Send, StateUpdate
 
 OPERATIONS = ("run", "update_state", "describe")
-# QUESTIONS are operations too, for the repository's own authentication, its index of the store and its encryption.
+# QUESTIONS are operations too, for the repository's own authentication, its index of the store and
+# its encryption.
 QUESTIONS = ("authenticate", "authorize", "embed", "encrypt", "decrypt")
-# Each checkpoint is sent, also to an earlier server that passes on that a client wants those of the end only.
+# Each checkpoint is sent, also to an earlier server that passes on that a client wants those of the
+# end only.
 DURABILITIES = {"async": "async", "sync": "sync", "exit": "async"}
 # The namespace of a configuration's keys that are the framework's own, which no client may set.
 _INTERNAL = "__pregel_"
 _CONFIG_FIELDS = ("tags", "recursion_limit", "max_concurrency", "run_name")
-# The framework's own names of who asks for a run. The platform alone says it: what a client sends under them is dropped.
+# The framework's own names of who asks for a run. The platform alone says it: what a client sends
+# under them is dropped.
 _USER = "langgraph_auth_"
 
 
@@ -86,7 +89,8 @@ class Invocation:
     # metadata is the run's own, and its assistant's and thread's.
     metadata: dict[str, Any]
     user: "User | None"
-    # headers are those of the request that asked for the run, without credentials, by their names in lower case.
+    # headers are those of the request that asked for the run, without credentials, by their names
+    # in lower case.
     headers: dict[str, Any]
     stream_modes: list[str]
     stream_subgraphs: bool
@@ -117,7 +121,8 @@ class Invocation:
         config["metadata"] = {**self.metadata, **(self.config.get("metadata") or {}), **names}
         if self.user is not None:
             config["configurable"] |= {_USER + "user": self.user, _USER + "user_id": self.user.identity, _USER + "permissions": self.user.permissions}
-        # A checkpoint to go on from is addressed only if it is the one that the state holds, and nothing comes before the run.
+        # A checkpoint to go on from is addressed only if it is the one that the state holds, and
+        # nothing comes before the run.
         addressed = config["configurable"].get("checkpoint_id")
         if not addressed or addressed != self.checkpoint_id or self.pending:
             for key in ("checkpoint_id", "checkpoint_map"):

@@ -19,7 +19,8 @@ from .encode import encode
 
 # CALLER names the user of a run to the agent server, which takes it from agents alone.
 CALLER = "x-slipway-caller"
-# RUN names the run that a request to the agent server comes from, as THREAD/RUN: what the server encrypts for the request has the run's context.
+# RUN names the run that a request to the agent server comes from, as THREAD/RUN: what the server
+# encrypts for the request has the run's context.
 RUN = "x-slipway-run"
 # Where releases of the client look up the transport for a client without a URL.
 _CLIENTS = ("langgraph_sdk._async.client", "langgraph_sdk.client")

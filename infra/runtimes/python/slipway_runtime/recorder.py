@@ -39,15 +39,16 @@ class Recorder:
         self._emit = emit
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Entry] = deque()
-        # What belongs to a checkpoint of the graph that the framework has not saved yet: it saves them in the background, or at the end.
+        # What belongs to a checkpoint of the graph that the framework has not saved yet: it saves
+        # them in the background, or at the end.
         self._early: list[_Entry] = []
         self._described: dict[tuple[str, str], dict[str, Any]] = {}
         # By namespace, how the newest checkpoint was described when it was sent.
         self._shown: dict[str, dict[str, Any]] = {}
         # The only task of the newest checkpoint of a namespace, where it has only one.
         self._alone: dict[str, str] = {}
-        # Namespaces whose newest checkpoint is sent once more at the end: tasks have stopped there, with a question or an error, or a command has
-        # changed the state there.
+        # Namespaces whose newest checkpoint is sent once more at the end: tasks have stopped there,
+        # with a question or an error, or a command has changed the state there.
         self._again: set[str] = set()
 
     # What the framework saves
@@ -156,7 +157,8 @@ class Recorder:
             if saved is None:
                 continue
             if ns and ns in self._shown:
-                # Not every subgraph can be asked: one that a node calls is known to that node alone.
+                # Not every subgraph can be asked: one that a node calls is known to that node
+                # alone.
                 self._described[ns, saved.id] = self._with_stops(self._shown[ns], saved)
             else:
                 await self._look(graph, ns, saved.id, live=True)

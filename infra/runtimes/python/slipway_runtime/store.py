@@ -11,7 +11,8 @@ from langgraph_sdk import get_client, get_sync_client
 
 from .loopback import mark, mark_async
 
-# Those of the framework's client, except that a request waits as long for a connection as for an answer: a graph may make many at once.
+# Those of the framework's client, except that a request waits as long for a connection as for an
+# answer: a graph may make many at once.
 _TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=300)
 
 

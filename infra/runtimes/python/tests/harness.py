@@ -109,7 +109,8 @@ class Thread:
 
     def __init__(self) -> None:
         self.id = str(uuid.uuid4())
-        # The graph's own checkpoints, oldest first, each with the checkpoints of subgraphs and the writes since.
+        # The graph's own checkpoints, oldest first, each with the checkpoints of subgraphs and the
+        # writes since.
         self.history: list[dict[str, Any]] = []
         self.persistent: dict[str, dict[str, Any]] = {}
         self.pending: list[dict[str, Any]] = []

@@ -80,7 +80,8 @@ def test_subgraph(example: Any, durability: str) -> None:
     assert not inner["persistent"]
 
     seen = thread.run(agent, command={"resume": 3}, durability=durability)
-    # The inner graph has gone on in its middle, and is not shown to those who have not asked for it.
+    # The inner graph has gone on in its middle, and is not shown to those who have not asked for
+    # it.
     assert seen[0][0] == "updates" and set(modes(seen)) == {"updates"}
     assert [list(data) for _, data in seen] == [["book"], ["summarize"]]
     assert thread.values["summary"] == "3 nights at the Grand Hotel Oslo"

@@ -39,7 +39,8 @@ def write(directory: Path, path: str, text: str, target: str | None = None) -> N
         (directory / "framework.json").write_text(json.dumps({"dependencies": ["."], "graphs": {"agent": target}}))
 
 
-# Each is a graph of one repository: its file's text, where it is said to be (the file of its own, if nowhere else), and what is wrong with it.
+# Each is a graph of one repository: its file's text, where it is said to be (the file of its own,
+# if nowhere else), and what is wrong with it.
 WRONG = {
     "syntax": ("x = 1\ndef f(:\n", "", "syntax.py, line 2: SyntaxError: invalid syntax"),
     "indentation": ("def f():\nreturn\n", "", "indentation.py, line 2: IndentationError: expected an indented block after function definition on line 1"),

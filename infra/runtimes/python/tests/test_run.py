@@ -140,7 +140,8 @@ def test_fork_from_an_older_checkpoint(agent: Agent, addressed: bool) -> None:
     thread.run(agent, at=older, graph="steps", config=config)
     assert thread.values["items"] == [1, "a", "b", "c"]
     assert thread.history[count]["root"]["parent_id"] == root["id"]
-    # Replaying from an addressed checkpoint begins a branch with a checkpoint of its own, as the framework does since 1.2.
+    # Replaying from an addressed checkpoint begins a branch with a checkpoint of its own, as the
+    # framework does since 1.2.
     assert thread.history[count]["root"]["metadata"]["source"] in ("fork", "loop")
     thread.run(agent, at=older, graph="steps", input={"items": [2]})
     assert thread.values["items"] == [1, "a", 2, "a", "b", "c"]

@@ -31,8 +31,8 @@ function sentence(status, body) {
 async function check(response) {
   if (response.ok) return response;
   const body = await response.json().catch(() => null);
-  // A code that is refused says nothing of the session that there is, and neither does an agent that
-  // lets in whom it wants to.
+  // A code that is refused says nothing of the session that there is, and neither does an agent
+  // that lets in whom it wants to.
   const at = new URL(response.url).pathname;
   if (response.status === 401 && at !== '/console/session' && !at.startsWith('/d/')) window.dispatchEvent(new CustomEvent('signed-out'));
   throw new Refused(response.status, sentence(response.status, body));
@@ -52,8 +52,9 @@ export async function call(method, path, body, signal) {
 
 export const get = (path, signal) => call('GET', path, undefined, signal);
 
-// pages reads the first pages of a list, and resolves to their rows and whether there are more. read
-// gets the position of a page, and resolves to its rows and the position of the next page, if there is one.
+// pages reads the first pages of a list, and resolves to their rows and whether there are more.
+// read gets the position of a page, and resolves to its rows and the position of the next page, if
+// there is one.
 async function pages(count, read) {
   const rows = [];
   let next;
@@ -74,8 +75,9 @@ export const listed = (path, count, signal) => pages(count, async cursor => {
   return {rows: list.resources ?? list, next: list.cursor || undefined};
 });
 
-// searched is pages of an agent server, whose lists have offsets: of a search, or of a path if body is
-// undefined. A page of large rows has fewer rows than its limit, so a header tells where the next one begins.
+// searched is pages of an agent server, whose lists have offsets: of a search, or of a path if body
+// is undefined. A page of large rows has fewer rows than its limit, so a header tells where the
+// next one begins.
 export const searched = (path, body, count, signal) => pages(count, async offset => {
   const at = !body && offset ? join(path, 'offset', offset) : path;
   const response = await send(body ? 'POST' : 'GET', at, body && (offset ? {...body, offset: Number(offset)} : body), signal);
@@ -123,10 +125,10 @@ export const shown = signal => document.hidden && !signal.aborted ? new Promise(
 }) : undefined;
 
 // follow calls take with each event of a stream, and takes the stream up again behind the last
-// event when the connection breaks. It ends when the signal is aborted, when take returns false, when
-// a stream has ended and goesOn returns false, or when the server refuses the stream. state is told
-// "open" and "away". A page that cannot be seen has no connection: a browser has six for all pages of
-// a server.
+// event when the connection breaks. It ends when the signal is aborted, when take returns false,
+// when a stream has ended and goesOn returns false, or when the server refuses the stream. state is
+// told "open" and "away". A page that cannot be seen has no connection: a browser has six for all
+// pages of a server.
 export async function follow(path, {signal, from, take, state = () => {}, goesOn = () => true}) {
   let last = from, failures = 0;
   while (!signal.aborted) {

@@ -44,7 +44,8 @@ const refusals = {
   issuer: 'The issuer does not answer. Try again later.',
 };
 
-// place is what the fragment of the address names. A fragment that is not well encoded names itself.
+// place is what the fragment of the address names. A fragment that is not well encoded names
+// itself.
 function place() {
   const text = location.hash.slice(1);
   try {
@@ -166,8 +167,9 @@ class Console extends LitElement {
     inbox.forget();
   }
 
-  // watch follows the workspace's events from now on and passes each one to the views. The views read
-  // what they show once more when the stream has begun, as they may have missed something before.
+  // watch follows the workspace's events from now on and passes each one to the views. The views
+  // read what they show once more when the stream has begun, as they may have missed something
+  // before.
   watch() {
     this.events?.abort();
     this.events = new AbortController();

@@ -28,7 +28,8 @@ class Chat extends View {
     this.taken = 0;
     this.assistant = 'agent';
     await this.attempt(async () => {
-      // The state holds all of the runs that had ended when it was read, so the runs are read before.
+      // The state holds all of the runs that had ended when it was read, so the runs are read
+      // before.
       const [graphs] = await Promise.all([
         call('POST', `/d/${this.deployment}/assistants/search`, {limit: 50}, this.ending.signal), this.readRuns(),
       ]);
@@ -45,8 +46,8 @@ class Chat extends View {
     });
   }
 
-  // take takes the thread's events from the first one on. Those of runs that had ended when the page
-  // was opened are for "seen and kept" alone: what was kept of them is shown already.
+  // take takes the thread's events from the first one on. Those of runs that had ended when the
+  // page was opened are for "seen and kept" alone: what was kept of them is shown already.
   take(event) {
     this.taken++;
     if (this.events.length < kept) this.events.push(event);
@@ -62,7 +63,8 @@ class Chat extends View {
     this.paint();
   }
 
-  // isPast tells whether a run had ended when the page was opened. The ids of runs sort by creation.
+  // isPast tells whether a run had ended when the page was opened. The ids of runs sort by
+  // creation.
   isPast(run) { return run !== undefined && run <= this.ended && !this.active.has(run); }
 
   // settle reads what was kept, when a run has ended and no other has begun since.

@@ -21,7 +21,8 @@ class Deployments extends Followed {
   async read() {
     const path = '/v2/deployments?limit=100' + (this.name ? `&name_contains=${encodeURIComponent(this.name)}` : '');
     const list = await listed(path, this.count, this.ending.signal);
-    // A list has no statuses of revisions: each row reads its newest one, the few that changed only.
+    // A list has no statuses of revisions: each row reads its newest one, the few that changed
+    // only.
     const known = new Map((this.rows ?? []).map(row => [row.id, row]));
     this.rows = await Promise.all(list.rows.map(async deployment => {
       const before = known.get(deployment.id);

@@ -1,14 +1,14 @@
-// The events of the workspace. A browser has six connections for all pages of a server that it reaches
-// without TLS, so the pages share one stream: the page that holds a lock follows the events and passes
-// them on to the others.
+// The events of the workspace. A browser has six connections for all pages of a server that it
+// reaches without TLS, so the pages share one stream: the page that holds a lock follows the events
+// and passes them on to the others.
 
 import {follow, shown} from './api.js';
 
 // watch calls take with each event of the workspace from now on, and state with "open" and "away".
 // Before each "open", events may have been missed. A page that cannot be seen hears nothing, and is
 // told the state when it is seen again. watch ends when the signal is aborted, or when the server
-// refuses the stream. Browsers have locks only for pages that come by HTTPS or from this machine; each
-// other page follows the events for itself.
+// refuses the stream. Browsers have locks only for pages that come by HTTPS or from this machine;
+// each other page follows the events for itself.
 export async function watch(workspace, {signal, take, state}) {
   const name = `slipway-events-${workspace}`, own = Math.random(), channel = navigator.locks && new BroadcastChannel(name);
   let last, passed; // passed is the state that this page has passed on, while it holds the lock

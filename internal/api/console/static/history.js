@@ -41,7 +41,8 @@ class History extends Live {
 
   async read() { this.rows = await get(this.path, this.ending.signal); }
 
-  // save makes a checkpoint with the edited state, and goes on from it if the second button asks so.
+  // save makes a checkpoint with the edited state, and goes on from it if the second button asks
+  // so.
   async save(event) {
     event.preventDefault();
     const fields = new FormData(event.target), node = fields.get('as_node').trim(), goOn = event.submitter.value === 'go on', from = this.edited;

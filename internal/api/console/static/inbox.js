@@ -1,5 +1,6 @@
-// The inbox: the threads of all deployments that wait for a person. They are read once when the page
-// begins to follow the workspace, and then those of a deployment when its questions have changed.
+// The inbox: the threads of all deployments that wait for a person. They are read once when the
+// page begins to follow the workspace, and then those of a deployment when its questions have
+// changed.
 
 import {html} from './vendor/lit.js';
 import {Refused, get, listed, searched} from './api.js';
@@ -24,8 +25,8 @@ class Inbox extends EventTarget {
   // trouble says why the threads of all deployments could not be read; "" after they were.
   trouble = '';
 
-  // rows are the deployments with their threads, the oldest question first; undefined until they were
-  // read.
+  // rows are the deployments with their threads, the oldest question first; undefined until they
+  // were read.
   get rows() {
     if (!this.#known) return undefined;
     return [...this.#found.values()].flatMap(({deployment, threads}) => threads.map(thread => ({deployment, thread})))
@@ -86,7 +87,8 @@ class Inbox extends EventTarget {
     else into.delete(deployment.id);
   }
 
-  // #waiting reads the threads that have questions. Those that a person stopped have the same status.
+  // #waiting reads the threads that have questions. Those that a person stopped have the same
+  // status.
   async #waiting(path) {
     const {rows} = await searched(path, wanted, most);
     return rows.filter(thread => Object.keys(thread.interrupts ?? {}).length);

@@ -1,5 +1,5 @@
-// The metrics of a deployment: how often each operation of its agent server was called, and how long
-// its answers took.
+// The metrics of a deployment: how often each operation of its agent server was called, and how
+// long its answers took.
 
 import {html} from './vendor/lit.js';
 import {get, pause, shown} from './api.js';

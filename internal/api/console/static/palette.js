@@ -34,8 +34,9 @@ class Palette extends LitElement {
     this.dialog.showModal();
   }
 
-  // find looks for deployments by the first word of a text: the last answer for the newest text counts.
-  // An entry that the person has moved to stays the chosen one when the answer adds others before it.
+  // find looks for deployments by the first word of a text: the last answer for the newest text
+  // counts. An entry that the person has moved to stays the chosen one when the answer adds others
+  // before it.
   async find(text) {
     this.text = text;
     this.chosen = 0;

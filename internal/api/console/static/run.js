@@ -5,8 +5,8 @@ import {call, follow, get} from './api.js';
 import './graph.js';
 import {Live, action, badge, copyAsCurl, seconds, table, when} from './view.js';
 
-// parts are the parts of a run, each from when the part before had ended. A first output does not end
-// the part in which it is.
+// parts are the parts of a run, each from when the part before had ended. A first output does not
+// end the part in which it is.
 function parts(e) {
   const list = [], last = Date.parse(e.ended_at ?? new Date().toISOString());
   let since = Date.parse(e.created_at);
@@ -30,12 +30,12 @@ function parts(e) {
   return list;
 }
 
-// mostNodes is how large a graph may be that is drawn: the layout of a larger graph could hold up the
-// page, and nobody could read it.
+// mostNodes is how large a graph may be that is drawn: the layout of a larger graph could hold up
+// the page, and nobody could read it.
 const mostNodes = 200;
 
-// nodeOf is the node that wrote a part of a message, by its metadata: the name of the member begins with
-// the name of the framework.
+// nodeOf is the node that wrote a part of a message, by its metadata: the name of the member begins
+// with the name of the framework.
 const nodeOf = metadata => Object.entries(metadata ?? {}).find(([name]) => name.endsWith('graph_node'))?.[1];
 
 class Run extends Live {
@@ -58,8 +58,8 @@ class Run extends Live {
     }));
   }
 
-  // draw reads the graph. A page without a drawing is a whole page: the agent may be unable to describe
-  // its graph now.
+  // draw reads the graph. A page without a drawing is a whole page: the agent may be unable to
+  // describe its graph now.
   async draw() {
     if (!this.asked) return;
     this.graph = await get(`/d/${this.deployment}/assistants/${this.asked.assistant_id}/graph`, this.ending.signal).catch(() => null);

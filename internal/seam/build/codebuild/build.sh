@@ -1,6 +1,7 @@
 #!/bin/bash
-# Builds one commit, or one tarball, into an image. Everything it needs is in SLIPWAY_ variables (specification.go); what it found out is in $SLIPWAY_DIR/result, a file
-# to source. It ends well when the repository is to blame: the result says so. Any other failure ends it with an error.
+# Builds one commit, or one tarball, into an image. Everything it needs is in SLIPWAY_ variables
+# (specification.go); what it found out is in $SLIPWAY_DIR/result, a file to source. It ends well
+# when the repository is to blame: the result says so. Any other failure ends it with an error.
 set -Eeuo pipefail
 umask 022
 
@@ -39,7 +40,8 @@ last_words() {
 left() { local rest=$((SLIPWAY_TIMEOUT - SECONDS)); echo $((rest > 1 ? rest : 1)); }
 over() { [ "$SECONDS" -ge "$SLIPWAY_TIMEOUT" ]; }
 
-# A tarball is downloaded when it is known to be no larger than it may be; the bucket takes what it is sent. It is unpacked below.
+# A tarball is downloaded when it is known to be no larger than it may be; the bucket takes what it
+# is sent. It is unpacked below.
 download() {
   echo "unpacking $SLIPWAY_TARBALL"
   local object=${SLIPWAY_TARBALL#s3://} size
@@ -55,7 +57,8 @@ download() {
   aws s3 cp --only-show-errors "$SLIPWAY_TARBALL" "$work/source.tar.gz"
 }
 
-# git reads no configuration but this. A repository may belong to another user, because cloning only reads it. A transfer that stalls ends after half a minute.
+# git reads no configuration but this. A repository may belong to another user, because cloning only
+# reads it. A transfer that stalls ends after half a minute.
 cat >"$work/gitconfig" <<'CONFIG'
 [safe]
 	directory = *
@@ -80,7 +83,8 @@ export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=$work/gitconfig GIT_TERMINAL_PROM
 export GIT_SSH_COMMAND='ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new'
 trouble='no credentials are known for it'
 if [ -n "${SLIPWAY_GIT_CREDENTIALS:-}" ]; then
-  # git asks the helper, which answers from the environment: the credentials are on no command line and in no file.
+  # git asks the helper, which answers from the environment: the credentials are on no command line
+  # and in no file.
   export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="credential.$SLIPWAY_REPOSITORY_SCOPE.helper"
   # shellcheck disable=SC2016
   export GIT_CONFIG_VALUE_0='!f() { if [ "$1" = get ]; then printf "username=%s\npassword=%s\n" "${SLIPWAY_GIT_CREDENTIALS%%:*}" "${SLIPWAY_GIT_CREDENTIALS#*:}"; fi; }; f'
@@ -93,7 +97,8 @@ unreachable() {
 }
 
 clone() {
-  # Whether the repository can be reached, and has the ref, are told by exit codes; no words of git are parsed.
+  # Whether the repository can be reached, and has the ref, are told by exit codes; no words of git
+  # are parsed.
   echo "cloning $SLIPWAY_REPOSITORY at $SLIPWAY_REF"
   code=0
   refs=$(timeout 20 git ls-remote --exit-code -- "$SLIPWAY_REPOSITORY" "$SLIPWAY_REF" 2>"$log") || code=$?
@@ -102,7 +107,8 @@ clone() {
     124) fail REPOSITORY_UNREACHABLE "the repository $SLIPWAY_REPOSITORY did not answer within 20 s. $(last_words)" ;;
     *) unreachable ;;
   esac
-  # git also lists refs that end in the one asked for. Of a commit only fetching can tell whether it is there.
+  # git also lists refs that end in the one asked for. Of a commit only fetching can tell whether it
+  # is there.
   if [ -z "$SLIPWAY_COMMIT" ] && ! cut -f 2 <<<"$refs" | grep -qxF -- "$SLIPWAY_REF"; then
     case $SLIPWAY_REF in
       refs/heads/*) kind=branch name=${SLIPWAY_REF#refs/heads/} ;;
@@ -145,7 +151,8 @@ else
   from=(--repository "$SLIPWAY_REPOSITORY" --commit "$commit" --committed "$(git -C "$tree" show --no-patch --format=%cI HEAD)")
 fi
 
-# What becomes of the sources is said by a program of the platform, which runs nothing of them: the Dockerfile and what that needs are in the context then.
+# What becomes of the sources is said by a program of the platform, which runs nothing of them: the
+# Dockerfile and what that needs are in the context then.
 context=$work/context plan=$work/plan.json
 "$tools/slipway-recipe" --tree "$tree" --config "$SLIPWAY_CONFIG_PATH" --to "$context" --registry "$SLIPWAY_IMAGE_REGISTRY" --other-image "$SLIPWAY_BASE_IMAGE" \
   "${from[@]}" \
@@ -158,8 +165,9 @@ fi
 answer SLIPWAY_COMMIT_SHA "$(get -r .commit)"
 get -r '.remarks[]?'
 
-# The build command is a stranger's. It runs as a user that can read neither the environment of this shell, where the way to the project's role is, nor
-# the docker socket, and gets an environment of its own.
+# The build command is a stranger's. It runs as a user that can read neither the environment of this
+# shell, where the way to the project's role is, nor the docker socket, and gets an environment of
+# its own.
 if [ "$(get '.build != null')" = true ]; then
   text=$(get -r .text)
   echo "running the build command $text"
@@ -185,7 +193,8 @@ if [ "$(get '.build != null')" = true ]; then
   code=0
   wait "$running" || code=$?
   wait "$shown" || true
-  # What the command has started ends with it. It could put a link to root's files in place of a file while docker reads the tree.
+  # What the command has started ends with it. It could put a link to root's files in place of a
+  # file while docker reads the tree.
   [ "${#as[@]}" = 0 ] || "${as[@]}" bash -c 'kill -9 -1' 2>/dev/null || true
   if [ $code != 0 ] && over; then
     fail BUILD_TIMEOUT "the build was stopped after $SLIPWAY_TIMEOUT seconds, while the build command $text was running. $(last_words)"
@@ -196,8 +205,9 @@ if [ "$(get '.build != null')" = true ]; then
   fi
 fi
 
-# A step of the image that fails is the repository's, or its platform's that has no reason then. The classic builder ends as the step has ended, and can bound its memory. Steps run
-# as a user without privileges, except the first ones: those that the repository adds, and the platform's.
+# A step of the image that fails is the repository's, or its platform's that has no reason then. The
+# classic builder ends as the step has ended, and can bound its memory. Steps run as a user without
+# privileges, except the first ones: those that the repository adds, and the platform's.
 find "$tree" -name .git -prune -exec rm -rf {} +
 mv "$tree" "$context/app"
 image=$SLIPWAY_IMAGE_REPOSITORY:$SLIPWAY_IMAGE_TAG

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fetches DynamoDB Local with Maven into .tools/dynamodb-local, unless it is there. Needs Java 17 and Maven.
+# Fetches DynamoDB Local with Maven into .tools/dynamodb-local, unless it is there. Needs Java 17
+# and Maven.
 set -eu
 cd "$(dirname "$0")/../../../.."
 folder=$PWD/.tools/dynamodb-local version=3.1.0

@@ -1,6 +1,8 @@
-// Tells which calls roles do not allow although they need them, and which calls they allow that they must not.
+// Tells which calls roles do not allow although they need them, and which calls they allow that
+// they must not.
 //
-// Usage: node asked.mjs FILE; the file is what infra/sam/deployer.py or infra/sam/elsewhere.py prints.
+// Usage: node asked.mjs FILE; the file is what infra/sam/deployer.py or infra/sam/elsewhere.py
+// prints.
 import { readFileSync } from 'node:fs'
 
 import { refusals, subject } from './check.mjs'

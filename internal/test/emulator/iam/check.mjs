@@ -1,6 +1,7 @@
 // Tells which of the calls that were recorded the role of their function does not allow.
 //
-// Usage: node check.mjs POLICIES CALLS; the first is what infra/sam/policies.py prints, the second what a recorder has written.
+// Usage: node check.mjs POLICIES CALLS; the first is what infra/sam/policies.py prints, the second
+// what a recorder has written.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
@@ -9,8 +10,9 @@ const { runSimulation } = createRequire(new URL('../../../../.tools/iam/package.
 
 const account = '000000000000'
 
-// The simulator ignores keys of conditions that have a variable part, such as kms:EncryptionContext:<name>, unless they are about tags of the
-// principal, which every request may have. So such keys are called that, in policies and in requests.
+// The simulator ignores keys of conditions that have a variable part, such as
+// kms:EncryptionContext:<name>, unless they are about tags of the principal, which every request
+// may have. So such keys are called that, in policies and in requests.
 const variable = /^(kms:EncryptionContext:|aws:(Resource|Request)Tag\/)/
 const rename = (keys) => Object.fromEntries(Object.entries(keys).map(([key, value]) => [variable.test(key) ? `aws:PrincipalTag/${key}` : key, value]))
 

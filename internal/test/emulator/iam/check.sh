@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compares what functions asked of AWS, as a recorder has noted it in FILE, with what their roles allow. Needs Python 3 and Node.
+# Compares what functions asked of AWS, as a recorder has noted it in FILE, with what their roles
+# allow. Needs Python 3 and Node.
 # Usage: check.sh FILE
 set -eu
 calls=$(realpath "$1")

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the SAM CLI into .tools/sam and the image that it emulates Lambda with: setup.sh. Needs Python 3, and a Docker engine for the image.
-# The image is pulled; where no registry can be reached it is made of busybox, since the runtime's own part comes with the SAM CLI.
+# Installs the SAM CLI into .tools/sam and the image that it emulates Lambda with: setup.sh. Needs
+# Python 3, and a Docker engine for the image. The image is pulled; where no registry can be reached
+# it is made of busybox, since the runtime's own part comes with the SAM CLI.
 set -eu
 cd "$(dirname "$0")/../../../.."
 sh infra/sam/setup.sh

@@ -1,4 +1,5 @@
-// Graphs that all releases of the framework from 0.2.0 on know, with a model that says its words one after the other.
+// Graphs that all releases of the framework from 0.2.0 on know, with a model that says its words
+// one after the other.
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";

@@ -1,6 +1,8 @@
 #!/bin/bash
-# Writes an image of this machine's own Python, Node and shell to stdout, as an archive for `docker import`: the tests can reach no registry of images. It stands in for the
-# official images of the languages: a shell, some programs, an interpreter with pip or npm, and the certificates of package registries.
+# Writes an image of this machine's own Python, Node and shell to stdout, as an archive for
+# `docker import`: the tests can reach no registry of images. It stands in for the official images
+# of the languages: a shell, some programs, an interpreter with pip or npm, and the certificates of
+# package registries.
 set -euo pipefail
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT

@@ -1,5 +1,7 @@
-// Is a person in the example page of the newest hooks: talks to an agent, interrupts it, reloads the page in the middle of an answer, edits what they have said,
-// and approves one of two tools. Arguments: the page's address, the agents' URLs (the weather's, and that of one that follows scripts), and an API key.
+// Is a person in the example page of the newest hooks: talks to an agent, interrupts it, reloads
+// the page in the middle of an answer, edits what they have said, and approves one of two tools.
+// Arguments: the page's address, the agents' URLs (the weather's, and that of one that follows
+// scripts), and an API key.
 const { isDeepStrictEqual } = require("node:util");
 const { client, tell } = require("./story.cjs");
 

@@ -1,5 +1,7 @@
-// Is an application and its user: asks for a token, goes to the provider in a browser, decides there, and waits for what comes of it.
-// Arguments: the server's address, a key, the user, what the user decides ("Allow" or "Deny"), a file for a picture of the last page.
+// Is an application and its user: asks for a token, goes to the provider in a browser, decides
+// there, and waits for what comes of it.
+// Arguments: the server's address, a key, the user, what the user decides ("Allow" or "Deny"), a
+// file for a picture of the last page.
 const { client, tell } = require("./story.cjs");
 
 const [base, key, user, decision, picture] = process.argv.slice(2);
@@ -16,7 +18,8 @@ tell(async (browser) => {
   page.on("pageerror", (error) => complaints.push(String(error)));
   await page.goto(asked.url);
   const asks = await page.locator("h1").innerText();
-  // Presses a button, and returns the answer of the address to which it leads, when the browser shows it.
+  // Presses a button, and returns the answer of the address to which it leads, when the browser
+  // shows it.
   const press = async (name, leads) => {
     const [answer] = await Promise.all([
       page.waitForResponse((response) => response.url().startsWith(base + leads)),
@@ -42,7 +45,8 @@ tell(async (browser) => {
     title: await page.title(),
     text: await page.locator("main").innerText(),
     html: await page.content(),
-    // The style applies only if the policy names it rightly, and a script that is written into the page must not run.
+    // The style applies only if the policy names it rightly, and a script that is written into the
+    // page must not run.
     border: await page.locator("main").evaluate((main) => getComputedStyle(main).borderTopStyle),
     ran: await page.evaluate(() => {
       const script = document.createElement("script");

@@ -1,5 +1,7 @@
-// Is a person who starts runs with an input: by the fields that the graph's schema makes, and by JSON.
-// Arguments: the server's address, an API key, the id of a deployment whose graph has a schema, and a directory for pictures or "".
+// Is a person who starts runs with an input: by the fields that the graph's schema makes, and by
+// JSON.
+// Arguments: the server's address, an API key, the id of a deployment whose graph has a schema, and
+// a directory for pictures or "".
 const { audit, client, tell } = require("./story.cjs");
 const path = require("node:path");
 

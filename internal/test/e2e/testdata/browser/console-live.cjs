@@ -1,6 +1,8 @@
-// Is a person who watches a rollout in the list and on the deployment's page, and follows a log while the server is killed twice.
-// Arguments: the server's address, an API key, the id of a deployment whose branch "held" builds until a file is there, this file,
-// the address that kills the server and starts it again, and how many lines the agent prints after each of its starts.
+// Is a person who watches a rollout in the list and on the deployment's page, and follows a log
+// while the server is killed twice.
+// Arguments: the server's address, an API key, the id of a deployment whose branch "held" builds
+// until a file is there, this file, the address that kills the server and starts it again, and how
+// many lines the agent prints after each of its starts.
 const { client, tell } = require("./story.cjs");
 const fs = require("node:fs");
 
@@ -29,7 +31,8 @@ tell(async (browser) => {
   await list.getByRole("link", { name: body.name }).waitFor();
   seen.appearedAfter = Date.now() - asked;
 
-  // The list and the page of the deployment show the same status, and neither goes back to an earlier one.
+  // The list and the page of the deployment show the same status, and neither goes back to an
+  // earlier one.
   const record = (page, selector) => page.evaluate((at) => {
     window.statuses = [];
     const note = () => {
@@ -58,8 +61,8 @@ tell(async (browser) => {
   }
   await detail.close();
 
-  // The log of the agent is followed while the server is killed: the page shows each line that the server
-  // kept, once and in order, and takes no reload.
+  // The log of the agent is followed while the server is killed: the page shows each line that the
+  // server kept, once and in order, and takes no reload.
   const log = await open(`/deployments/${deployment}/revisions/${held}/logs/deploy`);
   const shown = () => log.evaluate(() => document.querySelector("slipway-logs").lines.map((line) => line.message));
   const kept = async () => {
@@ -71,8 +74,8 @@ tell(async (browser) => {
     }
     return found;
   };
-  // until waits until the agent prints for the nth time and has come to a line, and the page shows as
-  // many lines as the server had then.
+  // until waits until the agent prints for the nth time and has come to a line, and the page shows
+  // as many lines as the server had then.
   const until = async (round, line) => {
     for (;;) {
       const all = await kept(), last = all.lastIndexOf("line 1");

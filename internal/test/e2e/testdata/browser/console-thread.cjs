@@ -1,5 +1,7 @@
-// Is a person who reads how runs went, answers the questions of a graph, and edits the state of a thread.
-// Arguments: the server's address, an API key, the id of a deployment whose agent follows the script of each run, and a directory for pictures or "".
+// Is a person who reads how runs went, answers the questions of a graph, and edits the state of a
+// thread.
+// Arguments: the server's address, an API key, the id of a deployment whose agent follows the
+// script of each run, and a directory for pictures or "".
 const { audit, client, tell } = require("./story.cjs");
 const path = require("node:path");
 

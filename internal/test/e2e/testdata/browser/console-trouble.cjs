@@ -1,5 +1,5 @@
-// Is a person in the console whose actions fail, whose role is small, whose page is hidden, and whose
-// server is away for a while.
+// Is a person in the console whose actions fail, whose role is small, whose page is hidden, and
+// whose server is away for a while.
 // Arguments: the server's address, an API key, the deployment's id, and an API key of a viewer.
 const { client, tell } = require("./story.cjs");
 

@@ -1,6 +1,8 @@
-// Is a person who opens each view of the console: while it loads, with nothing in it, when it cannot be
-// read, and as it is, in both themes and both widths, by keyboard, and with its copied command.
-// Arguments: the server's address, an API key, the id of a deployment with two revisions, and a directory for pictures or "".
+// Is a person who opens each view of the console: while it loads, with nothing in it, when it
+// cannot be read, and as it is, in both themes and both widths, by keyboard, and with its copied
+// command.
+// Arguments: the server's address, an API key, the id of a deployment with two revisions, and a
+// directory for pictures or "".
 const { audit, client, tell } = require("./story.cjs");
 const { execFileSync } = require("node:child_process");
 const path = require("node:path");
@@ -23,7 +25,8 @@ async function begun(script) {
 const list = (name, empty, has) => ({ name, at: `/${name}`, reads: [`/v2/${name}`], empty: { resources: [] }, says: empty, has });
 
 // views returns each view: its place, what it reads, what the server says if there is nothing, what
-// the view says then, and a text that it and its copied command have. A view without "says" is never empty.
+// the view says then, and a text that it and its copied command have. A view without "says" is
+// never empty.
 async function views() {
   const [newest] = (await call("GET", `/v2${at}/revisions`)).resources;
   const { thread, run } = await begun();

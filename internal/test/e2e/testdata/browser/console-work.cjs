@@ -1,6 +1,8 @@
-// Is a person who does the main job by keyboard, enlarges the page, reads a long log, rolls back, and answers what agents ask.
-// Arguments: the server's address, an API key, the id of a deployment with two revisions, the id of another deployment, and a directory for pictures or "".
-// The agents follow the script of each run. The build of the newest revision prints the numbers up to 100000.
+// Is a person who does the main job by keyboard, enlarges the page, reads a long log, rolls back,
+// and answers what agents ask.
+// Arguments: the server's address, an API key, the id of a deployment with two revisions, the id of
+// another deployment, and a directory for pictures or "". The agents follow the script of each run.
+// The build of the newest revision prints the numbers up to 100000.
 const { audit, client, tell } = require("./story.cjs");
 const { execFileSync } = require("node:child_process");
 const fs = require("node:fs");

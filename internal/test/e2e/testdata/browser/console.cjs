@@ -1,6 +1,7 @@
-// Is a person in the console: signs in by a code, finds a deployment, talks to its agent, interrupts
-// it, and looks back at what was seen and kept.
-// Arguments: the server's address, an API key, the deployment's id, and a directory for pictures or "".
+// Is a person in the console: signs in by a code, finds a deployment, talks to its agent,
+// interrupts it, and looks back at what was seen and kept.
+// Arguments: the server's address, an API key, the deployment's id, and a directory for pictures or
+// "".
 const { audit, client, tell } = require("./story.cjs");
 const path = require("node:path");
 

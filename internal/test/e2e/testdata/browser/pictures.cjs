@@ -1,6 +1,7 @@
-// Makes the pictures of the README: a deployment's page, and an answer that a new message interrupts,
-// in light and dark.
-// Arguments: the server's address, an API key, the deployment's id, and the directory for the pictures.
+// Makes the pictures of the README: a deployment's page, and an answer that a new message
+// interrupts, in light and dark.
+// Arguments: the server's address, an API key, the deployment's id, and the directory for the
+// pictures.
 const { client, tell } = require("./story.cjs");
 const fs = require("node:fs");
 const path = require("node:path");

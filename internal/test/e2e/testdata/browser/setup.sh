@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs into .tools/browser what the tests with the build tag browser use: playwright-core, which brings no browser of its own,
-# axe-core, which finds what people with disabilities cannot use, pngjs and gifenc, which make the animations of the README,
-# what the example page of the newest hooks is built with, and the application Agent Chat, built.
+# Installs into .tools/browser what the tests with the build tag browser use: playwright-core, which
+# brings no browser of its own, axe-core, which finds what people with disabilities cannot use,
+# pngjs and gifenc, which make the animations of the README, what the example page of the newest
+# hooks is built with, and the application Agent Chat, built.
 # Needs Node, and Debian's Chromium, which root gets here; others say in CHROMIUM where theirs is.
 set -eu
 cd "$(dirname "$0")/../../../../.."
@@ -17,7 +18,8 @@ npm install --prefix .tools/browser --silent --no-audit --no-fund --save-exact '
 mkdir -p .tools/browser/chat-react
 cp infra/examples/chat-react/package.json infra/examples/chat-react/package-lock.json .tools/browser/chat-react
 npm ci --prefix .tools/browser/chat-react --silent --no-audit --no-fund
-# The package has the sources of the application. They name ranges of packages, which are those of one day.
+# The package has the sources of the application. They name ranges of packages, which are those of
+# one day.
 rm -rf .tools/browser/agent-chat && mkdir .tools/browser/agent-chat
 npm install --prefix .tools/browser/agent-chat --silent --no-audit --no-fund --save-exact 'create-agent-chat-app@0.1.6'
 cp -r .tools/browser/agent-chat/node_modules/create-agent-chat-app/templates/vite .tools/browser/agent-chat/sources

@@ -1,4 +1,5 @@
-// Is a person who signs in to the console at the server's issuer, coming from a page of the console.
+// Is a person who signs in to the console at the server's issuer, coming from a page of the
+// console.
 // Arguments: the server's address, and the text that ends the sign-in: of the page or of a refusal.
 const { tell } = require("./story.cjs");
 

@@ -1,4 +1,5 @@
-// What the stories of this directory share: a client of the API, an audit of a page, and a browser for one story.
+// What the stories of this directory share: a client of the API, an audit of a page, and a browser
+// for one story.
 const { chromium } = require("playwright-core");
 const fs = require("node:fs");
 const os = require("node:os");
@@ -23,9 +24,9 @@ exports.audit = async (page, name) => {
     .map((v) => `${name}: ${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`);
 };
 
-// tell opens a browser with an empty profile, and prints what the story returns as JSON. The errors of
-// a page are printed when they happen, so that they come before what follows from them. A story that
-// fails says what its last page shows, unless that page hangs.
+// tell opens a browser with an empty profile, and prints what the story returns as JSON. The errors
+// of a page are printed when they happen, so that they come before what follows from them. A story
+// that fails says what its last page shows, unless that page hangs.
 exports.tell = async (story, options = {}) => {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), "slipway-browser-"));
   const browser = await chromium.launchPersistentContext(profile, {

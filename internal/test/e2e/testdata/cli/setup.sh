@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the public service's own command, with which the tests deploy, into .tools/cli. Needs Python 3.
+# Installs the public service's own command, with which the tests deploy, into .tools/cli. Needs
+# Python 3.
 set -eu
 cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.

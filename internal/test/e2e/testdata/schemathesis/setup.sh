@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what the tests with the build tag schemathesis make their requests with, into .tools/schemathesis. Needs Python 3.
+# Installs what the tests with the build tag schemathesis make their requests with, into
+# .tools/schemathesis. Needs Python 3.
 set -eu
 cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.

@@ -1,5 +1,6 @@
-// Talks to the examples through the adapter with which CopilotKit and other clients of the AG-UI protocol use agents of the framework. Arguments: the agent's
-// URL, the key, the agent's language, and the example that it is, after which the story is named.
+// Talks to the examples through the adapter with which CopilotKit and other clients of the AG-UI
+// protocol use agents of the framework. Arguments: the agent's URL, the key, the agent's language,
+// and the example that it is, after which the story is named.
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const modules = require("node:module").createRequire(process.env.SDK_MODULES); // the release of the adapter that the test names
@@ -50,7 +51,8 @@ const stories = {
     assert.deepEqual(roles(before), wanted);
     assert.deepEqual(before.map(({ id }) => id), (await kept(agent)).messages.map(({ id }) => id));
 
-    // The adapter forks the thread where it knows the question, and another message is the application's own.
+    // The adapter forks the thread where it knows the question, and another message is the
+    // application's own.
     agent.setMessages([before[0], { id: randomUUID(), role: "assistant", content: "It is cold." }, before[4]]);
     const events = await run(agent);
     const after = last(events);

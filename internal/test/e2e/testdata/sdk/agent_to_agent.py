@@ -1,4 +1,5 @@
-# Another agent asks this agent with the client of the Agent2Agent protocol. Arguments: the agent's URL, the key.
+# Another agent asks this agent with the client of the Agent2Agent protocol. Arguments: the agent's
+# URL, the key.
 import asyncio
 import sys
 import uuid

@@ -1,5 +1,6 @@
-// Drives an example agent through the JavaScript SDK. Arguments: the agent's URL, the key, the agent's language, the stories, with commas between them, and what they take.
-// AGENT names the graph where it has another name than in the examples' own configuration.
+// Drives an example agent through the JavaScript SDK. Arguments: the agent's URL, the key, the
+// agent's language, the stories, with commas between them, and what they take. AGENT names the
+// graph where it has another name than in the examples' own configuration.
 const assert = require("node:assert/strict");
 const { Client } = require("@langchain/langgraph-sdk");
 

@@ -1,4 +1,5 @@
-// Opens a page that shows a component of the agent's own user interface with the SDK's React hook. Arguments: the agent's URL, the key.
+// Opens a page that shows a component of the agent's own user interface with the SDK's React hook.
+// Arguments: the agent's URL, the key.
 const assert = require("node:assert/strict");
 process.env.NODE_ENV = "production"; // the page is built as it is served
 const modules = require("node:module").createRequire(process.env.SDK_MODULES); // the release of the SDK that the test names

@@ -1,4 +1,5 @@
-// Draws the pages of hook-threads.cjs with Svelte. An application compiles its pages and the hook when it is built: so does this. Needs a document.
+// Draws the pages of hook-threads.cjs with Svelte. An application compiles its pages and the hook
+// when it is built: so does this. Needs a document.
 const { readFileSync } = require("node:fs");
 const { createRequire } = require("node:module");
 const { dirname, join } = require("node:path");

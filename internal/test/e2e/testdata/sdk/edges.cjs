@@ -1,4 +1,5 @@
-// Drives the edges of the interrupt scenario through the JavaScript SDK. Arguments: the agent's URL, the key.
+// Drives the edges of the interrupt scenario through the JavaScript SDK. Arguments: the agent's
+// URL, the key.
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const { Client } = require("@langchain/langgraph-sdk");

@@ -1,5 +1,6 @@
-// Drives agents of both frameworks in the thread-centric protocol. Arguments: the agent's URL, the key, the transport, the agent's language, and the example that
-// it is, after which the story is named.
+// Drives agents of both frameworks in the thread-centric protocol. Arguments: the agent's URL, the
+// key, the transport, the agent's language, and the example that it is, after which the story is
+// named.
 const assert = require("node:assert/strict");
 const { client, isRoot, said, stream, until } = require("./threads-v3.cjs");
 const { answered, ask, tell, types } = require("./story.cjs");

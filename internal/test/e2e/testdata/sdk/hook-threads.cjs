@@ -1,6 +1,7 @@
-// Opens pages that show a thread with a newest hook, which speaks the thread-centric protocol. Arguments: the agent's URL, the key, the transport, the stories,
-// with commas between them, and the file of the program that "readme" and "approved" run. For "asked", "nested" and "approved" the agent follows scripts.
-// "killed" says "shown" when the server may be killed.
+// Opens pages that show a thread with a newest hook, which speaks the thread-centric protocol.
+// Arguments: the agent's URL, the key, the transport, the stories, with commas between them, and
+// the file of the program that "readme" and "approved" run. For "asked", "nested" and "approved"
+// the agent follows scripts. "killed" says "shown" when the server may be killed.
 const assert = require("node:assert/strict");
 const { readFileSync } = require("node:fs");
 const { createRequire } = require("node:module");

@@ -1,6 +1,7 @@
-// Opens pages that show a thread with the SDK's React hook, and has people use them. Arguments: the agent's URL, the key, the stories, with commas between
-// them; "asked" is that of the approval examples, whose language follows. For "parallel" and "nested" the agent follows scripts. "killed" says "shown" when the
-// server may be killed.
+// Opens pages that show a thread with the SDK's React hook, and has people use them. Arguments: the
+// agent's URL, the key, the stories, with commas between them; "asked" is that of the approval
+// examples, whose language follows. For "parallel" and "nested" the agent follows scripts. "killed"
+// says "shown" when the server may be killed.
 const assert = require("node:assert/strict");
 process.env.NODE_ENV = "production"; // the pages are built as they are served
 const modules = require("node:module").createRequire(process.env.SDK_MODULES); // the release of the SDK that the test names
@@ -223,7 +224,8 @@ const stories = {
     again.hook.submit(ask("nyc"), fast);
     await again.shows(["human", "ai", ...answered]);
     assert.equal(again.hook.error, undefined);
-    // The hook leaves the failed request for the history to the window, beside its own report of it.
+    // The hook leaves the failed request for the history to the window, beside its own report of
+    // it.
     process.once("unhandledRejection", (error) => { assert.equal(error.status, 404); });
     const lost = new Page({ threadId: "0191f6a0-0000-7000-8000-000000000000" });
     await lost.until(({ error }) => error?.status === 404);

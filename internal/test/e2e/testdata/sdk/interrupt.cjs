@@ -1,4 +1,5 @@
-// Drives the interrupt scenario through the JavaScript SDK, as its documentation has it. Arguments: the agent's URL, the key.
+// Drives the interrupt scenario through the JavaScript SDK, as its documentation has it. Arguments:
+// the agent's URL, the key.
 const assert = require("node:assert/strict");
 const { answered, ask, brisk, client, collect, create, fast, slow, tell, types, until } = require("./story.cjs");
 

@@ -1,4 +1,5 @@
-// Drives assistants, crons and the store through the JavaScript SDK. Arguments: the agent's URL, the key.
+// Drives assistants, crons and the store through the JavaScript SDK. Arguments: the agent's URL,
+// the key.
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const { answered, ask, client, create, fast, tell, types } = require("./story.cjs");

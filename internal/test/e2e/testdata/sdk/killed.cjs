@@ -1,4 +1,5 @@
-// Reads an answer in whose middle the server is killed. Says "shown" when it may be. Arguments: the agent's URL, the key, the transport.
+// Reads an answer in whose middle the server is killed. Says "shown" when it may be. Arguments: the
+// agent's URL, the key, the transport.
 const assert = require("node:assert/strict");
 const { client, isRoot, said, stream, transport, until } = require("./threads-v3.cjs");
 const { answered, ask, tell, types } = require("./story.cjs");
@@ -16,8 +17,9 @@ async function killed() {
     if (event.method === "messages" && said(event) === "content-block-delta" && ++tokens === 10) console.log("shown");
     return ends(event);
   });
-  // The SDK has subscriptions of its own, whose events may overtake others: always as server-sent events, and on a socket after a loss, although the server sends
-  // them in order. Clients in Python check the order.
+  // The SDK has subscriptions of its own, whose events may overtake others: always as server-sent
+  // events, and on a socket after a loss, although the server sends them in order. Clients in
+  // Python check the order.
   seen.sort(bySeq);
   assert.equal(new Set(seen.map(({ seq }) => seq)).size, seen.length);
   const late = stream(thread.threadId);

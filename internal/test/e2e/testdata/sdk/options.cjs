@@ -1,4 +1,5 @@
-// Drives what a run may be told, and runs without a thread, through the JavaScript SDK. Arguments: the agent's URL, the key.
+// Drives what a run may be told, and runs without a thread, through the JavaScript SDK. Arguments:
+// the agent's URL, the key.
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const { once } = require("node:events");

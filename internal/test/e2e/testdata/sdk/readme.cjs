@@ -1,4 +1,5 @@
-// Runs a program that the README shows. Arguments: the agent's URL, the key, the transport, the program's file.
+// Runs a program that the README shows. Arguments: the agent's URL, the key, the transport, the
+// program's file.
 const { readFileSync } = require("node:fs");
 const { client } = require("./threads-v3.cjs");
 const { tell } = require("./story.cjs");

@@ -1,4 +1,5 @@
-// Streams while the server is killed and started again. Prints a line when that may happen. Arguments: the agent's URL, the key.
+// Streams while the server is killed and started again. Prints a line when that may happen.
+// Arguments: the agent's URL, the key.
 const assert = require("node:assert/strict");
 const { createRequire } = require("node:module");
 const path = require("node:path");

@@ -1,6 +1,7 @@
-// Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one. Arguments: the agent's URL, the key,
-// the transport, and "scripted" for the stories that need an agent that follows scripts, or "killed" for the story in which the server may be killed when it says
-// "shown".
+// Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in
+// the thread-centric one. Arguments: the agent's URL, the key, the transport, and "scripted" for
+// the stories that need an agent that follows scripts, or "killed" for the story in which the
+// server may be killed when it says "shown".
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
 const { createRequire } = require("node:module");

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the client SDKs that the tests with the build tag sdk drive the server with, into .tools/sdk. Needs Python 3 and Node.
+# Installs the client SDKs that the tests with the build tag sdk drive the server with, into
+# .tools/sdk. Needs Python 3 and Node.
 set -eu
 cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.

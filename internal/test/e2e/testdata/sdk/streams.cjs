@@ -1,4 +1,5 @@
-// Drives threads.stream, the thread-centric streaming protocol, through the JavaScript SDK. Arguments: the agent's URL, the key, the transport.
+// Drives threads.stream, the thread-centric streaming protocol, through the JavaScript SDK.
+// Arguments: the agent's URL, the key, the transport.
 const assert = require("node:assert/strict");
 const { client, isRoot, said, stream, until } = require("./threads-v3.cjs");
 const { answered, ask, brisk, fast, slow, tell, types } = require("./story.cjs");

@@ -1,4 +1,5 @@
-// What the stories of the thread-centric protocol share. Arguments of each script: the agent's URL, the key, the transport of events.
+// What the stories of the thread-centric protocol share. Arguments of each script: the agent's URL,
+// the key, the transport of events.
 const { createRequire } = require("node:module");
 const { apiKey, apiUrl } = require("./story.cjs");
 
@@ -18,7 +19,8 @@ const stream = (id) => {
   return id ? client.threads.stream(id, options) : client.threads.stream(options);
 };
 
-// What an agent that follows scripts says in a subgraph, after which it goes on until it is stopped: the SDK finds no subgraphs once it knows the end of the run.
+// What an agent that follows scripts says in a subgraph, after which it goes on until it is
+// stopped: the SDK finds no subgraphs once it knows the end of the run.
 const blue = { messages: [{ type: "ai", id: "m5", content: "It is blue." }] };
 const deep = [
   ...["It is ", "blue."].map((content) => ({ event: "messages|inner:1", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] })),

@@ -55,7 +55,8 @@ class Clock:
         self.now = moment
 
 
-# The clocks and the functions of the cases, by region: each case has one of its own, as that is all that the factory of Lambda clients is told.
+# The clocks and the functions of the cases, by region: each case has one of its own, as that is all
+# that the factory of Lambda clients is told.
 clocks = {}
 functions = {}
 
@@ -174,7 +175,8 @@ def main():
     # A machine holds its executions, which cannot be copied deeply.
     models.copy = types.SimpleNamespace(deepcopy=lambda value: value)
     lambda_eval_utils.boto_client_for = lambda region, service, state_credentials=None: functions[region]
-    # A function's error without a name is named States.TaskFailed here, which this interpreter keeps for itself.
+    # A function's error without a name is named States.TaskFailed here, which this interpreter
+    # keeps for itself.
     CustomErrorName.__init__ = lambda self, error_name: ErrorName.__init__(self, error_name=error_name)
     play_time()
     cases = json.load(sys.stdin)

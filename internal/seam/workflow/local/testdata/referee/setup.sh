@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the interpreter that the tests with the build tag referee compare this engine with, into .tools/referee. Needs Python 3.
+# Installs the interpreter that the tests with the build tag referee compare this engine with, into
+# .tools/referee. Needs Python 3.
 set -eu
 cd "$(dirname "$0")/../../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.

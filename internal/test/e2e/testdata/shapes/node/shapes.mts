@@ -1,4 +1,5 @@
-// Graphs in the shapes that repositories have, with a model that records what it is given. internal/test/e2e/shapes_test.go says what is wanted of each.
+// Graphs in the shapes that repositories have, with a model that records what it is given.
+// internal/test/e2e/shapes_test.go says what is wanted of each.
 import { setTimeout as sleep } from "node:timers/promises";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, AIMessageChunk, HumanMessage, SystemMessage } from "@langchain/core/messages";
