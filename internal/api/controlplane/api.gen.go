@@ -915,7 +915,7 @@ type DeploymentRestart struct {
 	DeploymentID string `json:"deployment_id"`
 	ID           string `json:"id"`
 
-	// RevisionID The revision whose agents are started anew: the active revision, or the revision in flight if none is active.
+	// RevisionID The revision whose agents are restarted: the active revision, or the revision in flight if none is active.
 	RevisionID string `json:"revision_id"`
 }
 
@@ -968,7 +968,7 @@ type Event struct {
 	ID        string    `json:"id"`
 	Timestamp string    `json:"timestamp"`
 
-	// Type The kind of event. `deployment.restarted`: a restart has started all serving agents anew. `deployment.restart_failed`: the restart failed, and the
+	// Type The kind of event. `deployment.restarted`: a restart has replaced all serving agents. `deployment.restart_failed`: the restart failed, and the
 	// earlier agents, if there are any, still serve. `deployment.restart_waiting`: the restart goes on when there is room for it. `revision.` and a
 	// status: a revision reached that status. `revision.canary`: a revision, which is DEPLOYING, begins to serve a share of the threads. `agent.crashed`:
 	// the serving agent had been healthy and has ended, or cannot be started again; the reason and its last output are in the data. The agent is started
@@ -999,7 +999,7 @@ type EventData struct {
 	StatusReason  *string `json:"status_reason"`
 }
 
-// EventType The kind of event. `deployment.restarted`: a restart has started all serving agents anew. `deployment.restart_failed`: the restart failed, and the
+// EventType The kind of event. `deployment.restarted`: a restart has replaced all serving agents. `deployment.restart_failed`: the restart failed, and the
 // earlier agents, if there are any, still serve. `deployment.restart_waiting`: the restart goes on when there is room for it. `revision.` and a
 // status: a revision reached that status. `revision.canary`: a revision, which is DEPLOYING, begins to serve a share of the threads. `agent.crashed`:
 // the serving agent had been healthy and has ended, or cannot be started again; the reason and its last output are in the data. The agent is started
@@ -2098,7 +2098,7 @@ type WorkspaceSecret struct {
 	// Name A DNS subdomain, like the names of Kubernetes Secrets.
 	Name WorkspaceSecretName `json:"name"`
 
-	// RestartedDeploymentIds The deployments whose agents are started anew; only in the answer to a change.
+	// RestartedDeploymentIds The deployments whose agents are restarted; only in the answer to a change.
 	RestartedDeploymentIds *[]string `json:"restarted_deployment_ids,omitempty"`
 	UpdatedAt              string    `json:"updated_at"`
 }
@@ -2120,7 +2120,7 @@ type WorkspaceSecretPatchRequest struct {
 	// Data The values to set by their keys; null removes a key.
 	Data map[string]*string `json:"data"`
 
-	// Restart Which agents are started anew: by default, agents that have a value which changed; with true, agents that have a value which `data` names; with
+	// Restart Which agents are restarted: by default, agents that have a value which changed; with true, agents that have a value which `data` names; with
 	// false, no agents.
 	Restart *bool `json:"restart,omitempty"`
 }
@@ -2940,7 +2940,7 @@ type ServerInterface interface {
 	// PatchDeploymentResourceTiers Change the sizes of a deployment.
 	// (PATCH /v2/deployments/{deployment_id}/resource-tiers)
 	PatchDeploymentResourceTiers(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentResourceTiersParams)
-	// RestartDeployment Start a deployment's agents anew, without a revision.
+	// RestartDeployment Restart a deployment's agents, without a revision.
 	// (POST /v2/deployments/{deployment_id}/restart)
 	RestartDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// ListRevisions List a deployment's revisions, newest first.
@@ -10736,7 +10736,7 @@ type StrictServerInterface interface {
 	// PatchDeploymentResourceTiers Change the sizes of a deployment.
 	// (PATCH /v2/deployments/{deployment_id}/resource-tiers)
 	PatchDeploymentResourceTiers(ctx context.Context, request PatchDeploymentResourceTiersRequestObject) (PatchDeploymentResourceTiersResponseObject, error)
-	// RestartDeployment Start a deployment's agents anew, without a revision.
+	// RestartDeployment Restart a deployment's agents, without a revision.
 	// (POST /v2/deployments/{deployment_id}/restart)
 	RestartDeployment(ctx context.Context, request RestartDeploymentRequestObject) (RestartDeploymentResponseObject, error)
 	// ListRevisions List a deployment's revisions, newest first.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const restarts = "POST …/restart: 202, and the agents are started anew without a revision; the end is an event. What has no revision, is being deleted or runs at a listener is a 409."
+const restarts = "POST …/restart: 202, and the agents are restarted without a revision; the end is an event. What has no revision, is being deleted or runs at a listener is a 409."
 
 func TestADeploymentIsRestarted(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func (d Deployment) mustRestart() error {
 // Restarted tells once for each restart that all agents of a deployment run with its values.
 func (s *Store) Restarted(ctx context.Context, ref Ref, restartID string) error {
 	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
-		return "All agents were started anew by restart " + restartID + "."
+		return "All agents were replaced by restart " + restartID + "."
 	})
 }
 

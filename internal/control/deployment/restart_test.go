@@ -124,7 +124,7 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 	must(f.Restarted(t.Context(), d.Ref, other))
 	must(f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no")) // the step is repeated after the end of the other restart
 	want := [][4]string{
-		{"deployment.restarted", active, "", "All agents were started anew by restart " + one + "."},
+		{"deployment.restarted", active, "", "All agents were replaced by restart " + one + "."},
 		{"deployment.restart_failed", active, "START_FAILED", "The agents serve on as they were before restart " + other + ". It ended."},
 	}
 	check := func() {

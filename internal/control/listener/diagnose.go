@@ -186,7 +186,7 @@ func (s *Store) checks(d Diagnosis) []Check {
 		}),
 		found(CheckPlaces, len(d.Misplaced) == 0, "The deployments run in namespaces of the listener.", func() string {
 			first := d.Misplaced[0]
-			return fmt.Sprintf("Deployments in namespaces that the listener does not have: %d, such as deployment ID %s in %s. Add the namespace to compute_config.k8s_namespaces, or create the deployment anew.",
+			return fmt.Sprintf("Deployments in namespaces that the listener does not have: %d, such as deployment ID %s in %s. Add the namespace to compute_config.k8s_namespaces, or create the deployment again.",
 				len(d.Misplaced), first.Deployment, first.Namespace)
 		}),
 		found(CheckFetched, len(unfetched) == 0, "No order waits for the listener to fetch it.", func() string {

@@ -65,7 +65,7 @@ const (
 	// ReasonBuildOutdated: the build was made by earlier rules for configuration files, so it is
 	// not known whether its agent would be served without something that its repository asks for.
 	ReasonBuildOutdated = "BUILD_OUTDATED"
-	buildOutdated       = "The build was made before every key of the configuration file was checked, so the agent is not started from it. Deploy the revision again: it is built anew."
+	buildOutdated       = "The build was made before every key of the configuration file was checked, so the agent is not started from it. Deploy the revision again: it is built again."
 	// ReasonEncryptionMissing: the deployment's data are encrypted, and the revision cannot decrypt
 	// them.
 	ReasonEncryptionMissing = "ENCRYPTION_MISSING"

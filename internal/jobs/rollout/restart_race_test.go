@@ -101,7 +101,7 @@ func TestARestartWhereNothingServes(t *testing.T) {
 		}, event.DeploymentRestartFailed, revision.ReasonCancelled, "No agent serves after restart"},
 		"it is built and deployed": {func(m *machine) *fake { return &m.builder.fake }, func(_ *testing.T, s *server, _ deployment.Deployment) {
 			s.builder.finish()
-		}, event.DeploymentRestarted, "", "started anew"},
+		}, event.DeploymentRestarted, "", "were replaced"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

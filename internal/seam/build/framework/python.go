@@ -46,7 +46,7 @@ func (p *parser) pythonDependencies() {
 // lockThatIsNotAskedFor adds a remark for authors who expect that a lock file is used.
 func (p *parser) lockThatIsNotAskedFor(dir string) {
 	if lock, ok := firstOf(p.root, dir, "uv.lock"); ok {
-		p.config.Remarks = append(p.config.Remarks, filepath.Join(dir, lock)+` is not used: dependencies are resolved anew, as the configuration file has no "source": {"kind": "uv"}`)
+		p.config.Remarks = append(p.config.Remarks, filepath.Join(dir, lock)+` is not used: dependencies are resolved again, as the configuration file has no "source": {"kind": "uv"}`)
 	}
 }
 
