@@ -24,8 +24,8 @@ GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.
 ASL := npx --yes asl-validator@4.0.0
 OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 validate-api
 
-# One folder of functions is one Lambda. They are built for ARCH, which is that of the stack: arm64
-# or amd64.
+# One folder of functions is one Lambda. They are built for ARCH, the architecture of the stack:
+# arm64 or amd64.
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
@@ -137,7 +137,7 @@ test-dynamo: functions ## test the DynamoDB adapter on DynamoDB Local; needs Jav
 test-domain: ## run the tests of the domain on DynamoDB Local; needs Java 17 and Maven
 	go run ./internal/test/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/agent/{thread,run,assistant,store} ./internal/control/revision ./internal/tenant/{event,quota,workspace,webhook,workspacesecret}
 
-# What functions ask of AWS while they are tested.
+# The file of the calls of functions to AWS while they are tested.
 CALLS := $(CURDIR)/build/calls.jsonl
 
 test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed, and check that their roles allow what they did; needs Java 17, Maven, Python 3 and Node

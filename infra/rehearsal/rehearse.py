@@ -34,7 +34,7 @@ BUCKET, STACK = "bucket", "slipway"  # the bucket is that of infra/sam/transform
 CALLED = {"authorizer", "deployments", "rollout"}
 PATIENCE = 600  # seconds; on a machine that does nothing else a stack takes one
 
-# What LocalStack lacks: resources of these types are left out, so that nothing is proven of them.
+# LocalStack lacks these types: their resources are left out, so nothing is proven about them.
 LACKS = {
     "AWS::CloudWatch::Dashboard": "no dashboards",
     "AWS::CodeBuild::Project": "no builds",

@@ -20,7 +20,7 @@ NETWORK = {
     "VpcId": "vpc", "Subnets": "subnet-a", "SecurityGroups": "sg", "FunctionSubnets": "subnet-b", "FunctionSecurityGroups": "sg-functions",
     "AlbListenerArn": "arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/app/a/b/c", "AlbUrl": "http://alb",
 }
-# What a person with an account may have: everything that a condition of the template can add.
+# The parameters of a person with an account: everything that a condition of the template can add.
 PARAMETERS = {
     **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
     "AlarmTopic": "arn:aws:sns:us-east-1:000000000000:topic", "MonthlyBudget": "100", "TrafficShift": "Canary10Percent15Minutes", "ProvisionedConcurrency": "1",
@@ -29,8 +29,8 @@ PARAMETERS = {
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
 IN_REGION = {"aws:RequestedRegion": REGION}
 
-# What CloudFormation calls to create, read, change, tag and delete a resource of each type, with
-# the properties that the template gives it: the permissions of the handlers in the types'
+# The calls of CloudFormation that create, read, change, tag and delete a resource of each type,
+# with the properties that the template gives it: the permissions of the handlers in the types'
 # registered schemas, without those for properties that the template does not use. The services of
 # types without a published list (alarms, rules, policies, projects, clusters, web ACLs,
 # permissions) have them in their API references.
@@ -249,8 +249,8 @@ def stacks(*names):
 
 
 BUCKET = "arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-x"
-# What `sam deploy`, `sam list` and `sam delete` call themselves; the functions' subnets are looked
-# up by Lambda in the caller's name.
+# The calls of `sam deploy`, `sam list` and `sam delete` themselves. Lambda looks up the functions'
+# subnets in the caller's name.
 SAM = [
     *(call(f"cloudformation:{action}", stack) for stack in stacks(STACK, "aws-sam-cli-managed-default") for action in (
         "CreateChangeSet", "DescribeChangeSet", "ExecuteChangeSet", "DeleteChangeSet", "DescribeStacks", "DescribeStackEvents", "GetTemplate", "ListStackResources", "DeleteStack")),
@@ -268,7 +268,7 @@ SAM = [
 
 # The key of another stack, whose policy lets policies of the account decide too.
 ANOTHER_KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/another"
-# What the role must not be able to do.
+# The actions that the role must not be able to do.
 FORBIDDEN = [
     call("lambda:UpdateFunctionCode", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-function"),
     call("lambda:UpdateAlias", f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-function:live"),

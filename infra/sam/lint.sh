@@ -16,9 +16,9 @@ export AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLED=true
 
 # shellcheck disable=SC2086 # a list of regions
 "$tools/bin/cfn-lint" --regions $regions -- template.yaml infra/network.yaml infra/deployer.yaml
-# What SAM makes only if a parameter says so. SAM leaves a mapping, a text without variables and a
-# DependsOn on what has a condition, which is allowed; lists of subnets and groups are empty by
-# default (W1030); and one of two conditions always holds (W1028).
+# Checks the resources that SAM makes only if a parameter says so. SAM leaves a mapping, a text
+# without variables, and a DependsOn on resources that have a condition, which is allowed; lists of
+# subnets and groups are empty by default (W1030); and one of two conditions always holds (W1028).
 translated=$(mktemp)
 trap 'rm -f "$translated"' EXIT
 "$tools/bin/python" infra/sam/transform.py template.yaml TrafficShift=Canary10Percent15Minutes RunnerCompute=managed >"$translated"

@@ -137,7 +137,7 @@ function userOf(found) {
   // A handler that names it without a value has not said that the user is authenticated.
   if (Object(found) === found && "is_authenticated" in found && fields.is_authenticated !== true) throw new Denied();
   if (!Array.isArray(permissions) || !permissions.every((permission) => typeof permission === "string")) throw new TypeError("the permissions of the user are not a list of strings");
-  // What JSON does not have, such as a client's object, stays with the handler.
+  // Values that JSON does not have, such as a client's object, stay with the handler.
   const kept = Object.fromEntries(Object.entries(fields).filter(([, value]) => isJSON(value)));
   return asUser({ ...kept, permissions });
 }

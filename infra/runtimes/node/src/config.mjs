@@ -2,9 +2,9 @@ import { lstat, readFile } from "node:fs/promises";
 import path from "node:path";
 import { UserError } from "./errors.mjs";
 
-// What this runtime serves, and what is for the builder alone. Every other key that asks for
-// anything is refused, as the build refuses it: an image that was built elsewhere is not served
-// without what its repository asks for either.
+// The keys that this runtime serves, and the keys that are for the builder alone. Every other key
+// that asks for anything is refused, as the build refuses it: an image that was built elsewhere is
+// not served without what its repository asks for either.
 const SERVED = [
   "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
   "pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",

@@ -1,5 +1,5 @@
-// What early releases of the framework lack, made of what they have. Everything else here may rely
-// on it.
+// Replacements for parts that early releases of the framework lack. All other modules here may rely
+// on them.
 
 const INPUT = "__input__";
 const START = "__start__";
@@ -87,8 +87,8 @@ export async function keepResults(graph, { abilities }, config, returned, writes
  * @param {(path: string[], payload: [message: object, metadata: object]) => void} show
  */
 export class Messages {
-  // Models stream if there is a handler that asks for it: in early releases of the framework's core
-  // only by this name.
+  // Models stream if a handler asks for it. In early releases of the framework's core, the handler
+  // must have this name.
   name = "log_stream_tracer";
   lc_prefer_streaming = true;
   awaitHandlers = true;
@@ -108,7 +108,7 @@ export class Messages {
   }
 
   handleChainStart(_chain, inputs, runID, parentID, tags, metadata, _type, name) {
-    // What runs within a node has the node's metadata, too, and may have its name; only the node
+    // A runnable within a node has the node's metadata, too, and may have its name; only the node
     // itself has the tag of its step.
     const isNode = metadata?.langgraph_node === name && tags?.some((tag) => tag.startsWith(STEP)) && !tags.includes(HIDDEN);
     this.#place(runID, parentID, isNode ? metadata : undefined);

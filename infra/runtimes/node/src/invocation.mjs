@@ -54,8 +54,8 @@ export class Invocation {
     this.user = user && asUser(user);
     /** Those of the request that asked for the run, without credentials, by their names in lower case. */
     this.headers = optional(fields, "headers", "object") ?? {};
-    // Clients that know only configurable values have them passed as the context. Even if there is
-    // nothing: only an object makes a schema's defaults.
+    // Clients that know only configurable values have them passed as the context. The context is an
+    // object even if there are no values: only an object makes a schema's defaults.
     this.context = fields.context ?? Object.fromEntries(Object.entries(this.#given()).filter(([key]) => !UNSAID.has(key) && key !== "thread_id"));
     this.streamModes = new Set(strings(fields.stream_mode ?? ["updates"], "stream_mode").map((mode) => (mode === "messages-tuple" ? "messages" : mode)));
     this.streamSubgraphs = fields.stream_subgraphs === true;

@@ -1,5 +1,5 @@
-// The routes of an application of Hono. Other applications tell none; theirs are the paths that the
-// agent server does not have.
+// The routes of an application of Hono. Other applications do not tell their routes: they get the
+// paths that the agent server does not have.
 
 /** The first segments of the agent server's own paths. */
 const SERVED = [".well-known", "a2a", "assistants", "docs", "info", "mcp", "metrics", "ok", "openapi.json", "runs", "store", "threads", "ui"];

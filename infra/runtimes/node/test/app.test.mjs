@@ -1,5 +1,5 @@
-// The repository's own HTTP application: what it is handed, what becomes of its answers, and which
-// routes it has.
+// The repository's own HTTP application: the requests that it gets, the use of its answers, and its
+// routes.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { Agent, createServer, request } from "node:http";

@@ -1,4 +1,4 @@
-// The repository's own authentication: what its handlers are given, and what becomes of their
+// The repository's own authentication: the values that its handlers get, and the use of their
 // answers.
 import assert from "node:assert/strict";
 import path from "node:path";

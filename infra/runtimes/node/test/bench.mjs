@@ -1,5 +1,5 @@
-// What a run costs beside the graph: a graph that does nothing, through the runtime and in a loop
-// in this process. After test.sh:
+// Measures the cost of a run beside the graph: a graph that does nothing runs through the runtime
+// and in a loop in this process. After test.sh:
 //   RUNTIME_DIR=.tools/runtime-node/runtime PROJECT_DIR=.tools/runtime-node/current \
 //   node infra/runtimes/node/test/bench.mjs
 import { randomUUID } from "node:crypto";

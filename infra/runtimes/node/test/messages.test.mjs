@@ -1,5 +1,5 @@
-// Where messages and tools are shown to come from: the releases of the framework say it in
-// different ways.
+// The origin that is shown of messages and tools: the releases of the framework say it in different
+// ways.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Runtime, Thread } from "./runtime.mjs";

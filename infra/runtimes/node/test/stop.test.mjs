@@ -1,4 +1,4 @@
-// What ends the process although the repository's own application does not end.
+// The process ends although the repository's own application does not end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Runtime, token, until, write } from "./runtime.mjs";

@@ -34,7 +34,7 @@ def main() -> None:
     logging.basicConfig(stream=sys.stderr, level=_log_level(), format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
-        # What a module prints when it is imported does not get between the lines of a description.
+        # The output of a module that is imported does not get between the lines of a description.
         with contextlib.redirect_stdout(sys.stderr) if arguments.check else contextlib.nullcontext():
             loopback.install()
             config = read_config(arguments.config)

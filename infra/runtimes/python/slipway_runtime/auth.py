@@ -16,7 +16,7 @@ from .framework import Auth
 from .invocation import InvalidInvocation, User
 from .loader import load_variable
 
-# What a handler may ask for by the names of its parameters.
+# The values that a handler may ask for by the names of its parameters.
 _PARAMETERS = ("request", "path", "method", "path_params", "query_params", "headers", "authorization")
 # LIMIT is how many seconds a handler may take. The agent server waits a little longer.
 LIMIT = 8.0
@@ -164,7 +164,7 @@ def _user_fields(found: Any) -> dict[str, Any]:
     permissions = fields.get("permissions") or []
     if isinstance(permissions, str) or not all(isinstance(p, str) for p in permissions):
         raise TypeError("the permissions of the user are not a list of strings")
-    # What JSON does not have, such as a client's object, stays with the handler.
+    # Values that JSON does not have, such as a client's object, stay with the handler.
     kept = {name: value for name, value in fields.items() if _is_json(value)}
     return {"display_name": identity, "is_authenticated": True, **kept, "identity": identity, "permissions": list(permissions)}
 

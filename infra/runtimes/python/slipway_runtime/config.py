@@ -8,9 +8,9 @@ from typing import Any
 
 # The second is the public framework's own name of the file; repositories deploy as they are.
 DEFAULT_NAMES = ("framework.json", "langgraph.json")
-# What this runtime serves, and what is for the builder alone. Every other key that asks for
-# anything is refused, as the build refuses it: an image that was built elsewhere is not served
-# without what its repository asks for either.
+# The keys that this runtime serves, and the keys that are for the builder alone. Every other key
+# that asks for anything is refused, as the build refuses it: an image that was built elsewhere is
+# not served without what its repository asks for either.
 _SERVED = (
     "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
     "pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",

@@ -14,14 +14,14 @@ OPERATIONS = ("run", "update_state", "describe")
 # QUESTIONS are operations too, for the repository's own authentication, its index of the store and
 # its encryption.
 QUESTIONS = ("authenticate", "authorize", "embed", "encrypt", "decrypt")
-# Each checkpoint is sent, also to an earlier server that passes on that a client wants those of the
-# end only.
+# Each checkpoint is sent, also to an earlier server, which passes on that a client wants only the
+# checkpoints of the end.
 DURABILITIES = {"async": "async", "sync": "sync", "exit": "async"}
 # The namespace of a configuration's keys that are the framework's own, which no client may set.
 _INTERNAL = "__pregel_"
 _CONFIG_FIELDS = ("tags", "recursion_limit", "max_concurrency", "run_name")
-# The framework's own names of who asks for a run. The platform alone says it: what a client sends
-# under them is dropped.
+# The framework's own names for the user of a run. The platform alone sets them: values that a
+# client sends under these names are dropped.
 _USER = "langgraph_auth_"
 
 

@@ -123,8 +123,8 @@ def _import_file(directory: Path, what: str, target: str) -> ModuleType:
         raise UserError(f"{what}: there is no file {target!r}")
     name = _module_name(directory, file)
     if "." in name:
-        # Its package may import the file itself. One that cannot be imported is no obstacle for a
-        # file that does without.
+        # Its package may import the file itself. A package that cannot be imported is no obstacle
+        # for a file that does not need it.
         with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name.rpartition(".")[0])
     known = sys.modules.get(name)

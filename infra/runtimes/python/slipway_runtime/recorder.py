@@ -39,8 +39,8 @@ class Recorder:
         self._emit = emit
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Entry] = deque()
-        # What belongs to a checkpoint of the graph that the framework has not saved yet: it saves
-        # them in the background, or at the end.
+        # The parts of a checkpoint of the graph that the framework has not saved yet: it saves
+        # checkpoints in the background, or at the end.
         self._early: list[_Entry] = []
         self._described: dict[tuple[str, str], dict[str, Any]] = {}
         # By namespace, how the newest checkpoint was described when it was sent.

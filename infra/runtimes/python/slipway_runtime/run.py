@@ -223,7 +223,8 @@ def _with_earlier_messages(given: dict[str, Any], earlier: list[Any]) -> dict[st
     return {**given, "messages": [message for messages in lists for message in messages]} if isinstance(given.get("messages"), list) else given
 
 
-# What a configuration says of one run, or of one checkpoint. Each call to the graph says it anew.
+# The members of a configuration about one run, or one checkpoint. Each call to the graph sets them
+# again.
 _ADDRESS = {"configurable": ("run_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"), "metadata": ("run_id", "run_attempt")}
 
 
@@ -262,5 +263,5 @@ async def _update_state(graph: Pregel, config: dict[str, Any], supersteps: list[
     await graph.abulk_update_state(config, [[update.state_update() for update in step] for step in supersteps])
 
 
-# What only says that a newer way exists is for the graph's author, not for each run's log.
+# Warnings that a newer way exists are for the graph's author, not for each run's log.
 warnings.filterwarnings("ignore", message=".*`config_schema` is deprecated.*")

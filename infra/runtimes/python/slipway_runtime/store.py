@@ -11,8 +11,8 @@ from langgraph_sdk import get_client, get_sync_client
 
 from .loopback import mark, mark_async
 
-# Those of the framework's client, except that a request waits as long for a connection as for an
-# answer: a graph may make many at once.
+# The timeouts of the framework's client, except that a request waits as long for a connection as
+# for an answer: a graph may make many at once.
 _TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=300)
 
 
@@ -77,7 +77,7 @@ class ServerStore(BaseStore):
 
 
 def _prepared(client: Any, hook: Any) -> Any:
-    # What traces an agent's requests may have put hooks of its own there.
+    # A tracer of an agent's requests may have put its own hooks there.
     client.http.client.event_hooks["request"].append(hook)
     client.http.client.timeout = _TIMEOUT  # of which early releases have no option
     return client

@@ -24,8 +24,8 @@ CALLS: dict[str, list[Any]] = {
     "custom": [{"files": ["a", "b", "c"]}],
 }
 MODES = ["values", "updates", "messages", "custom", "tasks", "checkpoints", "debug"]
-# Ids and times that differ from run to run; not what they are in relation to each other, which
-# history shows.
+# Ids and times that differ from run to run. Their relation to each other does not, and history
+# shows it.
 VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+\+00:00|[0-9a-f]{32}")
 
 

@@ -187,7 +187,8 @@ def test_the_description(tmp_path: Path) -> None:
         assert json.loads(agent.post({"operation": "describe"}).read()) == json.loads(result.stdout)
 
 
-# What pydantic has before Python 3.12, and what a release of pydantic has that is made otherwise.
+# OLD makes pydantic work as before Python 3.12, OTHER as a release of pydantic that is made
+# otherwise.
 OLD = "from pydantic._internal import _generate_schema\n_generate_schema._SUPPORTS_TYPEDDICT = False\n"
 OTHER = "import sys\nimport pydantic._internal\nsys.modules['pydantic._internal._generate_schema'] = None\ndel pydantic._internal._generate_schema\n"
 

@@ -44,8 +44,8 @@ const refusals = {
   issuer: 'The issuer does not answer. Try again later.',
 };
 
-// place is what the fragment of the address names. A fragment that is not well encoded names
-// itself.
+// place is the view that the fragment of the address names. A fragment that is not well encoded
+// names itself.
 function place() {
   const text = location.hash.slice(1);
   try {

@@ -4,7 +4,7 @@ import {html, nothing} from './vendor/lit.js';
 import {call, get, listed} from './api.js';
 import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, title, when} from './view.js';
 
-// Followed is a view that reads anew when something happens in the workspace.
+// Followed is a view that reads again when something happens in the workspace.
 class Followed extends Live {
   open() {
     this.refresh();
@@ -83,7 +83,7 @@ class Deployment extends Followed {
     }
   }
 
-  // change asks first where there is a question, and reads anew.
+  // change asks first where there is a question, and reads again.
   async change(method, path, question, action, body) {
     if (question && !await sure(question, action)) return;
     await this.act(() => call(method, path, body));

@@ -31,7 +31,7 @@ function changes(before, edited) {
 }
 
 class History extends Live {
-  // runs are the runs of the thread: if they change, the history is read anew. start begins a run,
+  // runs are the runs of the thread: if they change, the history is read again. start begins a run,
   // changed is told that the state is another.
   static properties = {base: {}, runs: {}, start: {}, changed: {}, rows: {state: true}, edited: {state: true}};
 

@@ -74,7 +74,7 @@ class Input extends View {
     box.setCustomValidity('');
   }
 
-  // replace takes the JSON that a person wrote, and fills the fields anew.
+  // replace takes the JSON that a person wrote, and fills the fields again.
   replace(box) {
     const value = parsed(box, isObject);
     if (box.validity.customError) return;

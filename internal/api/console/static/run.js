@@ -65,8 +65,8 @@ class Run extends Live {
     this.graph = await get(`/d/${this.deployment}/assistants/${this.asked.assistant_id}/graph`, this.ending.signal).catch(() => null);
   }
 
-  // hear notes which nodes are at work, and reads anew what events change: all but the parts of a
-  // message behind the first.
+  // hear notes which nodes are at work, and reads again the parts that events change: all but the
+  // parts of a message behind the first.
   hear(event) {
     const [type] = event.type.split('|');
     const node = type === 'messages' ? nodeOf(event.data[1]) : undefined;

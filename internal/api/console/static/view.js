@@ -1,4 +1,5 @@
-// What all views share: a base class that loads and follows, and the small parts they show.
+// The parts that all views share: a base class that loads and follows, and the small parts they
+// show.
 
 import {LitElement, html, nothing} from './vendor/lit.js';
 import {curl, session} from './api.js';
@@ -24,7 +25,7 @@ export class View extends LitElement {
   // count is how many pages of its list the view reads.
   count = 1;
 
-  // further is a button that reads the list anew with one page more, if there is one.
+  // further is a button that reads the list again with one page more, if there are more pages.
   further(more, read) {
     const next = () => {
       this.count++;
@@ -77,7 +78,7 @@ export function title(change) {
   document.title = (titled.waiting ? `(${titled.waiting}) ` : '') + titled.page;
 }
 
-// Live is a view that can read anew what it shows. Reads that come close together are one.
+// Live is a view that can read again what it shows. Reads that come close together are one.
 export class Live extends View {
   async refresh() {
     if (this.reading) {

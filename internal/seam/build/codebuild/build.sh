@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds one commit, or one tarball, into an image. Everything it needs is in SLIPWAY_ variables
-# (specification.go); what it found out is in $SLIPWAY_DIR/result, a file to source. It ends well
-# when the repository is to blame: the result says so. Any other failure ends it with an error.
+# (specification.go); its findings are in $SLIPWAY_DIR/result, a file to source. It ends well when
+# the repository is to blame: the result says so. Any other failure ends it with an error.
 set -Eeuo pipefail
 umask 022
 
@@ -97,8 +97,8 @@ unreachable() {
 }
 
 clone() {
-  # Whether the repository can be reached, and has the ref, are told by exit codes; no words of git
-  # are parsed.
+  # Exit codes tell whether the repository can be reached and has the ref; no words of git are
+  # parsed.
   echo "cloning $SLIPWAY_REPOSITORY at $SLIPWAY_REF"
   code=0
   refs=$(timeout 20 git ls-remote --exit-code -- "$SLIPWAY_REPOSITORY" "$SLIPWAY_REF" 2>"$log") || code=$?
@@ -107,8 +107,8 @@ clone() {
     124) fail REPOSITORY_UNREACHABLE "the repository $SLIPWAY_REPOSITORY did not answer within 20 s. $(last_words)" ;;
     *) unreachable ;;
   esac
-  # git also lists refs that end in the one asked for. Of a commit only fetching can tell whether it
-  # is there.
+  # git also lists refs that end in the one asked for. Only fetching can tell whether a commit is
+  # there.
   if [ -z "$SLIPWAY_COMMIT" ] && ! cut -f 2 <<<"$refs" | grep -qxF -- "$SLIPWAY_REF"; then
     case $SLIPWAY_REF in
       refs/heads/*) kind=branch name=${SLIPWAY_REF#refs/heads/} ;;
@@ -151,8 +151,8 @@ else
   from=(--repository "$SLIPWAY_REPOSITORY" --commit "$commit" --committed "$(git -C "$tree" show --no-patch --format=%cI HEAD)")
 fi
 
-# What becomes of the sources is said by a program of the platform, which runs nothing of them: the
-# Dockerfile and what that needs are in the context then.
+# A program of the platform says how the sources are built, and runs nothing of them. It writes the
+# Dockerfile, and the files that this needs, into the context.
 context=$work/context plan=$work/plan.json
 "$tools/slipway-recipe" --tree "$tree" --config "$SLIPWAY_CONFIG_PATH" --to "$context" --registry "$SLIPWAY_IMAGE_REGISTRY" --other-image "$SLIPWAY_BASE_IMAGE" \
   "${from[@]}" \
@@ -193,8 +193,8 @@ if [ "$(get '.build != null')" = true ]; then
   code=0
   wait "$running" || code=$?
   wait "$shown" || true
-  # What the command has started ends with it. It could put a link to root's files in place of a
-  # file while docker reads the tree.
+  # Processes that the command has started end with it. They could put a link to root's files in
+  # place of a file while docker reads the tree.
   [ "${#as[@]}" = 0 ] || "${as[@]}" bash -c 'kill -9 -1' 2>/dev/null || true
   if [ $code != 0 ] && over; then
     fail BUILD_TIMEOUT "the build was stopped after $SLIPWAY_TIMEOUT seconds, while the build command $text was running. $(last_words)"
@@ -205,9 +205,10 @@ if [ "$(get '.build != null')" = true ]; then
   fi
 fi
 
-# A step of the image that fails is the repository's, or its platform's that has no reason then. The
-# classic builder ends as the step has ended, and can bound its memory. Steps run as a user without
-# privileges, except the first ones: those that the repository adds, and the platform's.
+# If a step of the image fails, the repository is to blame if the step has a reason, and otherwise
+# the platform. The classic builder ends as the step has ended, and can bound its memory. Steps run
+# as a user without privileges, except the first ones: those that the repository adds, and the
+# platform's.
 find "$tree" -name .git -prune -exec rm -rf {} +
 mv "$tree" "$context/app"
 image=$SLIPWAY_IMAGE_REPOSITORY:$SLIPWAY_IMAGE_TAG
@@ -217,7 +218,7 @@ DOCKER_BUILDKIT=0 timeout --kill-after=10 "$(left)" docker build --memory 2g --m
   "$context" 2>&1 | tee "$log" || code=${PIPESTATUS[0]}
 if [ $code != 0 ]; then
   step=$(sed -n 's|^Step \([0-9]*\)/[0-9]* : .*|\1|p' "$log" | tail -n 1)
-  # What the step itself has printed.
+  # The output of the step itself.
   awk '{ gsub(/\033\[[0-9;]*m/, "") } /^Step [0-9]+\/[0-9]+ : / { n = 0; next } /^ ---> |^Removing intermediate container |^The command .* returned a non-zero code/ { next } { said[n++] = $0 }
     END { for (i = 0; i < n; i++) print said[i] }' "$log" >"$work/said"
   mv "$work/said" "$log"

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Installs the simulator that the check of permissions asks what IAM would say, into .tools/iam.
-# Needs Node.
+# Installs the simulator of IAM that the check of permissions asks, into .tools/iam. Needs Node.
 set -eu
 cd "$(dirname "$0")/../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.

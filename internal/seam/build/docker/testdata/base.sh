@@ -37,7 +37,7 @@ for name in npm npx; do ln -s "../lib/node_modules/npm/bin/$name-cli.js" "$root/
 
 with_libraries "$root"/bin/* "$root"/usr/bin/* "$root/usr/local/bin/python3" "$root/usr/local/bin/node"
 with_libraries "$root/usr/local/lib/$version"/lib-dynload/*.so
-# What the wheels of package registries expect of any system.
+# The libraries that the wheels of package registries expect of any system.
 system=$(dirname "$(ldd "$root/bin/sh" | grep -o '/[^ ]*libc.so.6')")
 for library in libm.so.6 librt.so.1 libdl.so.2 libutil.so.1 libpthread.so.0 libgcc_s.so.1 libstdc++.so.6; do
   [ -e "$root$system/$library" ] || [ ! -e "$system/$library" ] || cp -L "$system/$library" "$root$system/"

@@ -1,5 +1,5 @@
 // Is a person in the application Agent Chat: talks to a graph, stops an answer, opens the thread
-// again from the history, edits what they have said, has an answer written anew, and gives each
+// again from the history, edits what they have said, has an answer written again, and gives each
 // answer to a graph that asks first: Agent Chat has the components of Agent Inbox for this.
 // Arguments: the page's address, the agent's URL, and an API key.
 const { client, tell } = require("./story.cjs");

@@ -79,7 +79,7 @@ tell(async (browser) => {
   await say(asked, "go");
   await asked.getByRole("form", { name: "Questions" }).waitFor();
   await idle(asked);
-  // The page is opened anew, and the agent has another script for what follows the answers.
+  // The page is opened again, and the agent has another script for what follows the answers.
   await asked.evaluate((script) => {
     sessionStorage.setItem("agent", JSON.stringify({ ...JSON.parse(sessionStorage.getItem("agent")), configurable: { script } }));
   }, goesOn);

@@ -46,7 +46,7 @@ tell(async (browser) => {
   await page.locator(".message.ai").waitFor();
   seen.sent = (await runs())[0].kwargs.input;
 
-  // What is written as JSON fills the fields, and an emptied field takes its member away.
+  // Input that is written as JSON fills the fields, and an emptied field takes its member away.
   await whole.fill('{"subject": "snow", "tone": "short", "place": {"city": "Rome"}, "beside": [1]}');
   await form.getByLabel("words").focus();
   seen.fields = [await form.getByLabel("Subject").inputValue(), await form.getByLabel("tone").inputValue(), await place.getByLabel("city").inputValue(), await form.getByLabel("words").inputValue()];
@@ -55,7 +55,7 @@ tell(async (browser) => {
   await form.getByLabel("words").focus();
   seen.emptied = JSON.parse(await whole.inputValue());
 
-  // What is no JSON, or no object, is not sent.
+  // A text that is no JSON, or no object, is not sent.
   const before = (await runs()).length;
   const invalid = async (box, text) => {
     await box.fill(text);

@@ -138,7 +138,7 @@ tell(async (browser) => {
   await page.evaluate(() => window.hide(false));
   for (const tab of tabs) await tab.close();
 
-  // What fails on a deployment's page stays in sight after the page was read anew.
+  // An error on a deployment's page stays in sight after the page was read again.
   await go(`/deployments/${deployment}`);
   await page.locator(".revisions strong.mark").waitFor();
   await page.route("**/redeploy", (route) => route.fulfill({ status: 409, json: { detail: "Planted conflict." } }), { times: 1 });

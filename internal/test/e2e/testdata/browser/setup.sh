@@ -18,8 +18,8 @@ npm install --prefix .tools/browser --silent --no-audit --no-fund --save-exact '
 mkdir -p .tools/browser/chat-react
 cp infra/examples/chat-react/package.json infra/examples/chat-react/package-lock.json .tools/browser/chat-react
 npm ci --prefix .tools/browser/chat-react --silent --no-audit --no-fund
-# The package has the sources of the application. They name ranges of packages, which are those of
-# one day.
+# The package has the sources of the application. They name ranges of packages; `--before` takes the
+# packages of one day.
 rm -rf .tools/browser/agent-chat && mkdir .tools/browser/agent-chat
 npm install --prefix .tools/browser/agent-chat --silent --no-audit --no-fund --save-exact 'create-agent-chat-app@0.1.6'
 cp -r .tools/browser/agent-chat/node_modules/create-agent-chat-app/templates/vite .tools/browser/agent-chat/sources

@@ -1,5 +1,5 @@
-// What the stories of this directory share: a client of the API, an audit of a page, and a browser
-// for one story.
+// The parts that the stories of this directory share: a client of the API, an audit of a page, and
+// a browser for one story.
 const { chromium } = require("playwright-core");
 const fs = require("node:fs");
 const os = require("node:os");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests with the build tag schemathesis make their requests with, into
+# Installs the program that makes the requests of the tests with the build tag schemathesis, into
 # .tools/schemathesis. Needs Python 3.
 set -eu
 cd "$(dirname "$0")/../../../../.."

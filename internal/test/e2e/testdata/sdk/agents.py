@@ -426,7 +426,7 @@ async def subgraph(client):
     at = await client.threads.get_state(thread, checkpoint=within["checkpoint"])
     expect("the inner state by its checkpoint", (at["values"], at["next"]), (within["values"], within["next"]))
 
-    # What the inner graph knows is changed while it waits.
+    # The state of the inner graph is changed while it waits.
     await client.threads.update_state(thread, facts["changed"], checkpoint=within["checkpoint"])
     state = await client.threads.get_state(thread, subgraphs=True)
     expect("the changed inner state", part_of(state["tasks"][0]["state"]["values"], facts["changed"]), facts["changed"])

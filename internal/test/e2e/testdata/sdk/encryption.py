@@ -38,7 +38,7 @@ async def fork(reader: LangGraphClient, id: str) -> None:
     assert forked["seen"] == [MARKER] and [i["value"] for i in forked["__interrupt__"]] == [{"question": MARKER}], forked
     forked = await reader.runs.wait(id, "agent", command={"resume": MARKER + " no"})
     assert forked["answer"] == MARKER + " no", forked
-    # Neither branch has changed the others, and what two tenants wrote is read together.
+    # Neither branch has changed the others, and the items of two tenants are read together.
     after = await values_of(reader, id)
     assert before.items() <= after.items() and len(after) >= len(before) + 3, (before, after)
 

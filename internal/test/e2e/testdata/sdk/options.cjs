@@ -1,4 +1,4 @@
-// Drives what a run may be told, and runs without a thread, through the JavaScript SDK. Arguments:
+// Drives the options of a run, and runs without a thread, through the JavaScript SDK. Arguments:
 // the agent's URL, the key.
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");

@@ -1,5 +1,5 @@
-// Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that
-// follows scripts, the key, the transport.
+// Answers the questions of graphs, in the thread-centric protocol. Arguments: the URL of an agent
+// that follows scripts, the key, the transport.
 const assert = require("node:assert/strict");
 const { createRequire } = require("node:module");
 const { client: pages, deep, isRoot, said, stream, transport, until, webSocketFactory } = require("./threads-v3.cjs");

@@ -1,5 +1,5 @@
-// What the stories share: what is asked of the weather agent, and how they are told. Arguments of
-// each script: the agent's URL, the key.
+// The parts that the stories share: the questions for the weather agent, and the way to tell a
+// story. Arguments of each script: the agent's URL, the key.
 const { Client } = require("@langchain/langgraph-sdk");
 
 const [apiUrl, apiKey] = process.argv.slice(2);

@@ -1,5 +1,5 @@
-// What the stories of the thread-centric protocol share. Arguments of each script: the agent's URL,
-// the key, the transport of events.
+// The parts that the stories of the thread-centric protocol share. Arguments of each script: the
+// agent's URL, the key, the transport of events.
 const { createRequire } = require("node:module");
 const { apiKey, apiUrl } = require("./story.cjs");
 
@@ -19,7 +19,7 @@ const stream = (id) => {
   return id ? client.threads.stream(id, options) : client.threads.stream(options);
 };
 
-// What an agent that follows scripts says in a subgraph, after which it goes on until it is
+// The words of an agent that follows scripts in a subgraph, after which it goes on until it is
 // stopped: the SDK finds no subgraphs once it knows the end of the run.
 const blue = { messages: [{ type: "ai", id: "m5", content: "It is blue." }] };
 const deep = [

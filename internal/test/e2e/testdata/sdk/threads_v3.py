@@ -6,14 +6,14 @@ TRANSPORT = sys.argv[3]
 LONG = {"configurable": {"token_delay_ms": 20, "answer_words": 10_000, "node_delay_ms": 0}}
 CHANNELS = ["lifecycle", "messages", "updates", "values", "tools", "checkpoints", "tasks", "input", "custom"]
 
-# What an agent that follows scripts does: it asks two questions, and goes on.
+# The script of an agent: it asks two questions, and goes on.
 PAUSES = [
     {"event": "updates|inner:1", "data": {"n": None}},
     {"event": "interrupt", "data": [{"id": "q1", "value": "May I?"}, {"id": "q2", "value": "And now?"}]},
 ]
 GOES_ON = [{"event": "updates", "data": {"model": {"messages": [{"type": "ai", "id": "m1", "content": "Done"}]}}}]
 
-# What it does in a subgraph: it writes a message.
+# Its script in a subgraph: it writes a message.
 DEEP = "It is blue."
 SUBGRAPH = [
     *({"event": "messages|inner:1", "data": [{"type": "AIMessageChunk", "id": "m5", "content": part}, {}]} for part in ("It is ", "blue.")),

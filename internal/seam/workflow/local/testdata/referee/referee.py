@@ -55,8 +55,8 @@ class Clock:
         self.now = moment
 
 
-# The clocks and the functions of the cases, by region: each case has one of its own, as that is all
-# that the factory of Lambda clients is told.
+# The clocks and the functions of the cases, by region: each case has a region of its own, because
+# the factory of Lambda clients is told only the region.
 clocks = {}
 functions = {}
 
