@@ -3,7 +3,10 @@ import { BaseChatModel, type BaseChatModelCallOptions } from "@langchain/core/la
 import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 
-/** A scripted model, so that the example runs without a network or a key: it looks a city up, and then says what the tool said. */
+/**
+ * A scripted model, so that the example runs without a network or a key: it looks a city up, and
+ * then says what the tool said.
+ */
 export class ScriptedModel extends BaseChatModel<BaseChatModelCallOptions & { delay?: number }> {
   constructor() {
     super({});

@@ -3,7 +3,10 @@ import { useState } from "react";
 import { Message } from "./message.jsx";
 import { Questions } from "./questions.jsx";
 
-/** Chat is a conversation with an agent. The address names its thread, so that a reload shows it again, also in the middle of an answer. */
+/**
+ * Chat is a conversation with an agent. The address names its thread, so that a reload shows it
+ * again, also in the middle of an answer.
+ */
 export function Chat({ agent }) {
   const [threadId, setThreadId] = useState(() => location.hash.slice(1) || undefined);
   const stream = useStream({

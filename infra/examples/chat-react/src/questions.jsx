@@ -1,4 +1,7 @@
-/** Questions asks a person about all that the agent waits for. Tools that run beside each other may ask at the same time: the answers go back together. */
+/**
+ * Questions asks a person about all that the agent waits for. Tools that run beside each other may
+ * ask at the same time: the answers go back together.
+ */
 export function Questions({ interrupts, onAnswer }) {
   const answer = (event) => {
     event.preventDefault();

@@ -13,7 +13,10 @@ import { middlewareOf, routesOf } from "./routes.mjs";
 export const PREFIX = "/app";
 /** Headers that begin so are the platform's. */
 const OWN = "x-slipway-";
-/** Headers that concern one connection only. The agent server's connection to this process is not the client's connection to the agent server. */
+/**
+ * Headers that concern one connection only. The agent server's connection to this process is not
+ * the client's connection to the agent server.
+ */
 const OF_CONNECTION = ["connection", "keep-alive", "transfer-encoding"];
 
 /** Whatever has fetch(request), such as an application of Hono. */
@@ -90,8 +93,9 @@ function isHono(app) {
 }
 
 /**
- * Gives the routes of an application the user that the platform has let in, as the framework's own server does: c.get("auth"). The application's own router gets a
- * middleware before all routes, so the application answers by itself, once, in every release of Hono.
+ * Gives the routes of an application the user that the platform has let in, as the framework's own
+ * server does: c.get("auth"). The application's own router gets a middleware before all routes, so
+ * the application answers by itself, once, in every release of Hono.
  */
 function withUser(app) {
   const inner = app.router;

@@ -26,7 +26,8 @@ export class Authentication {
   }
 
   /**
-   * Answers a question of the agent server. An error that no handler means is one of the repository, and no answer.
+   * Answers a question of the agent server. An error that no handler means is one of the
+   * repository, and no answer.
    * @param {{operation: "authenticate" | "authorize", request?: object, access?: object}} question
    */
   async rule(question) {
@@ -83,7 +84,8 @@ export async function loadAuth({ directory, auth: place }) {
 }
 
 /**
- * Returns the question for the repository's own authentication that a body is, nothing for an invocation of a graph.
+ * Returns the question for the repository's own authentication that a body is, nothing for an
+ * invocation of a graph.
  * @param {string} body
  */
 export function questionOf(body) {
@@ -119,7 +121,10 @@ function requestOf(asked) {
   return new Request(url, { method: String(asked.method), headers: Object.entries(headers).map(([name, value]) => [name, bytes(value)]) });
 }
 
-/** The URL of a host. A Host header that is more than a host would change the path that the handler sees, or name a user. */
+/**
+ * The URL of a host. A Host header that is more than a host would change the path that the handler
+ * sees, or name a user.
+ */
 function urlOf(host) {
   const text = `http://${host}/`;
   if (/[/?#@\\\s]/.test(host) || !URL.canParse(text)) throw new InvalidInvocation("request.headers.host: is no host of a URL");
@@ -142,7 +147,10 @@ function userOf(found) {
   return asUser({ ...kept, permissions });
 }
 
-/** Whether an error is the client package's HTTPException, or Hono's, or a response. The message of any other one is not for the client. */
+/**
+ * Whether an error is the client package's HTTPException, or Hono's, or a response. The message of
+ * any other one is not for the client.
+ */
 function isMeant(error) {
   if (error instanceof Response) return true;
   for (let of = error; typeof of === "object" && of !== null; of = Object.getPrototypeOf(of)) if (of.constructor?.name === "HTTPException") return true;

@@ -6,7 +6,8 @@ import { join, split } from "./parts.mjs";
  * @property {string} taskID
  * @property {number} index
  * @property {string} channel
- * @property {string} path the task's, by which newer versions of the framework order writes; "" in older ones
+ * @property {string} path the task's, by which newer versions of the framework order writes; "" in
+ * older ones
  * @property {import("./parts.mjs").Typed} value
  * @property {string} [shown] the value as clients see it, of a write to the graph's own state
  */
@@ -20,7 +21,8 @@ import { join, split } from "./parts.mjs";
  * @property {object} metadata
  * @property {Map<string, {version: unknown, value: import("./parts.mjs").Typed}>} channels
  * @property {Map<string, Write>} writes
- * @property {Record<string, unknown>} versions of all its channels, also of those whose values are made from what came before
+ * @property {Record<string, unknown>} versions of all its channels, also of those whose values are
+ * made from what came before
  */
 
 /**
@@ -36,8 +38,9 @@ const classes = new WeakMap();
 /**
  * Returns the class of checkpointers of a framework.
  *
- * They are of the framework's own interface and live for one invocation: seeded with what the server kept, they tell a listener of everything that
- * they are given, in a form that seeds the next one. Values are serialised as soon as they come, because a graph goes on changing them; each
+ * They are of the framework's own interface and live for one invocation: seeded with what the
+ * server kept, they tell a listener of everything that they are given, in a form that seeds the
+ * next one. Values are serialised as soon as they come, because a graph goes on changing them; each
  * version of a channel only once.
  * @param {import("./framework.mjs").Framework} framework
  */
@@ -46,7 +49,10 @@ export function checkpointerOf(framework) {
   return classes.get(framework);
 }
 
-/** What the framework writes for itself about a task has a place of its own. Early releases have no table of these places. */
+/**
+ * What the framework writes for itself about a task has a place of its own. Early releases have no
+ * table of these places.
+ */
 const PLACES = { __error__: -1, __scheduled__: -2, __interrupt__: -3, __resume__: -4 };
 
 function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChannelVersion, compareWritesSortKeys, emptyCheckpoint }, abilities) {
@@ -58,13 +64,22 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
   return class Checkpointer extends BaseCheckpointSaver {
     /** What each checkpoint of the invocation's thread says besides what the framework does. */
     extraMetadata = {};
-    /** True while the newest checkpoint here is known not to be the thread's: the run begins at an older one, on a branch of its own. */
+    /**
+     * True while the newest checkpoint here is known not to be the thread's: the run begins at an
+     * older one, on a branch of its own.
+     */
     behind = false;
     #thread;
     #listener;
-    /** @type {Map<string, Map<string, Map<string, Saved>>>} by thread, namespace and id; the last one put is the newest */
+    /**
+     * @type {Map<string, Map<string, Map<string, Saved>>>} by thread, namespace and id; the last
+     * one put is the newest
+     */
     #threads = new Map();
-    /** @type {Map<string, Map<string, Write>>} by place; writes can come before their checkpoint, which is saved in the background */
+    /**
+     * @type {Map<string, Map<string, Write>>} by place; writes can come before their checkpoint,
+     * which is saved in the background
+     */
     #writes = new Map();
 
     /**
@@ -120,14 +135,18 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
       return [...this.#of(this.#thread, ns).values()].at(-1);
     }
 
-    /** What a task has written at the newest checkpoint. @returns {Promise<[channel: string, value: unknown][]>} */
+    /**
+     * What a task has written at the newest checkpoint.
+     * @returns {Promise<[channel: string, value: unknown][]>}
+     */
     writesOf(ns, taskID) {
       const writes = [...(this.newest(ns)?.writes.values() ?? [])].filter((write) => write.taskID === taskID && write.index >= 0);
       return Promise.all(writes.map(async ({ channel, value }) => [channel, await this.serde.loadsTyped(...value)]));
     }
 
     /**
-     * What the tasks of the step that led to a checkpoint of the graph itself have returned, by task: what they have written to channels, as clients see it.
+     * What the tasks of the step that led to a checkpoint of the graph itself have returned, by
+     * task: what they have written to channels, as clients see it.
      * @param {Saved} saved
      * @param {Set<string>} channels
      * @returns {string} JSON
@@ -252,7 +271,10 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
       return within(this.#writes, JSON.stringify([thread, ns, id]));
     }
 
-    /** Stands for the thread's newest checkpoint where that is not here: its id shows that the thread has gone on. */
+    /**
+     * Stands for the thread's newest checkpoint where that is not here: its id shows that the
+     * thread has gone on.
+     */
     #elsewhere(thread) {
       const checkpoint = emptyCheckpoint();
       return { config: { configurable: { thread_id: thread, checkpoint_ns: "", checkpoint_id: checkpoint.id } }, checkpoint, metadata: { source: "loop", step: -1, parents: {} }, pendingWrites: [] };
@@ -284,7 +306,10 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
 
 const NULL = Buffer.from("null");
 
-/** The framework's serialiser makes nothing of a function or a symbol, and cannot read that again. Here such a value is null. */
+/**
+ * The framework's serialiser makes nothing of a function or a symbol, and cannot read that again.
+ * Here such a value is null.
+ */
 function withoutGaps(serde) {
   const filled = (type, bytes) => (type === "json" && bytes.length === 0 ? NULL : bytes);
   return {
@@ -301,7 +326,10 @@ function within(map, key, make = () => new Map()) {
   return map.get(key);
 }
 
-/** The channels whose value is all that a task returns: of the functional API, for a task and for the entrypoint, and of a state that is no object. */
+/**
+ * The channels whose value is all that a task returns: of the functional API, for a task and for
+ * the entrypoint, and of a state that is no object.
+ */
 const WHOLE = ["__return__", "__end__", "__root__"];
 
 /** Whether a channel can be one of the state, and not one by which the framework starts nodes. */

@@ -27,8 +27,10 @@ const CONFIG_NAMES = ["framework.json", "langgraph.json"];
  * @property {string} directory where the paths of graphs begin
  * @property {Record<string, Place>} graphs by id
  * @property {Place | undefined} auth the repository's own authentication
- * @property {{app: Place | undefined, prefix: string}} http the repository's own application, and the prefix of all paths
- * @property {{embed?: unknown, dims?: unknown, fields?: unknown} | undefined} index how items of the store are embedded
+ * @property {{app: Place | undefined, prefix: string}} http the repository's own application, and
+ * the prefix of all paths
+ * @property {{embed?: unknown, dims?: unknown, fields?: unknown} | undefined} index how items of
+ * the store are embedded
  * @property {boolean} hasComponents whether the repository has components of a user interface
  * @property {boolean} check
  */
@@ -49,7 +51,10 @@ export async function readConfig(options) {
   return { directory, graphs, auth: readAuth(file, fields.auth), http: readHTTP(directory, fields.http), index: isAsked(fields.store?.index) ? fields.store.index : undefined, hasComponents: isAsked(fields.ui), check: options.check === true };
 }
 
-/** The repository's own authentication. It is run only if the platform says that it will ask exactly that one about every request. */
+/**
+ * The repository's own authentication. It is run only if the platform says that it will ask exactly
+ * that one about every request.
+ */
 function readAuth(file, value) {
   const asked = process.env[AUTH_VARIABLE] || undefined;
   const name = path.basename(file);
@@ -86,7 +91,10 @@ async function isSame(one, other) {
   }
 }
 
-/** Refuses by name what would be missing: an agent is never served without what its repository asks for. */
+/**
+ * Refuses by name what would be missing: an agent is never served without what its repository asks
+ * for.
+ */
 function refuse(file, fields) {
   // The platform says which other keys it has read from the file and does what they ask for.
   const served = [...SERVED, ...(process.env.SLIPWAY_KEYS ?? "").split(" "), ...(process.env[AUTH_VARIABLE] ? ["auth"] : [])];

@@ -6,10 +6,11 @@ import { schemasOfTypes } from "./types.mjs";
 const MAX_DEPTH = 10;
 
 /**
- * Describes all graphs: JSON schemas under the names of the agent server's interface, the drawable graph, and the graphs within. What is not
- * known is left out. All graphs keep checkpoints.
+ * Describes all graphs: JSON schemas under the names of the agent server's interface, the drawable
+ * graph, and the graphs within. What is not known is left out. All graphs keep checkpoints.
  * @param {Map<string, import("./load.mjs").Source>} sources
- * @param {{strict?: boolean, typed?: boolean}} [options] strict makes a factory that fails without a run's configuration an error; typed has the
+ * @param {{strict?: boolean, typed?: boolean}} [options] strict makes a factory that fails without
+ * a run's configuration an error; typed has the
  *   compiler make the schemas that do not exist when the program runs
  */
 export async function describeAll(sources, { strict = false, typed = false } = {}) {

@@ -15,9 +15,11 @@ const FIRST = {
 };
 
 /**
- * Says what a release does itself: it streams steps of subgraphs, custom data, that it pauses, messages whose chunks have one id, and tasks and checkpoints by
- * themselves; a change of the state merges what tasks have returned; it takes all options of a run; it ends what tasks wait for, with what they have returned; and the
- * namespace of messages and tools is the graph that the node belongs to, and no longer the node.
+ * Says what a release does itself: it streams steps of subgraphs, custom data, that it pauses,
+ * messages whose chunks have one id, and tasks and checkpoints by themselves; a change of the state
+ * merges what tasks have returned; it takes all options of a run; it ends what tasks wait for, with
+ * what they have returned; and the namespace of messages and tools is the graph that the node
+ * belongs to, and no longer the node.
  * @param {string} version
  * @returns {Record<keyof typeof FIRST, boolean>}
  */
@@ -30,25 +32,36 @@ export function abilitiesOf(version) {
   return Object.fromEntries(Object.entries(FIRST).map(([name, first]) => [name, has(first)]));
 }
 
-/** Has a graph take options that releases before 0.2.42 drop on their way, such as the signal that stops a run. @param {any} graph a copy for one invocation */
+/**
+ * Has a graph take options that releases before 0.2.42 drop on their way, such as the signal that
+ * stops a run.
+ * @param {any} graph a copy for one invocation
+ */
 export function keepOptions(graph, { signal, interruptBefore, interruptAfter }) {
   const defaults = graph._defaults;
   graph._defaults = (config) => defaults.call(graph, { interruptBefore, interruptAfter, ...config, signal: config.signal ?? signal });
 }
 
-/** The graphs within a graph, at all depths. @returns {AsyncGenerator<[name: string, graph: any]>} */
+/**
+ * The graphs within a graph, at all depths.
+ * @returns {AsyncGenerator<[name: string, graph: any]>}
+ */
 export async function* subgraphsOf(graph) {
   if (graph.getSubgraphsAsync) yield* graph.getSubgraphsAsync(undefined, true);
   else if (graph.getSubgraphs) yield* graph.getSubgraphs(undefined, true);
 }
 
-/** The graph as it is drawn. @param {boolean | number} [depth] to which graphs within are drawn, too */
+/**
+ * The graph as it is drawn.
+ * @param {boolean | number} [depth] to which graphs within are drawn, too
+ */
 export async function drawingOf(graph, depth) {
   return (await (graph.getGraphAsync?.({ xray: depth }) ?? graph.getGraph({ xray: depth }))).toJSON();
 }
 
 /**
- * Changes the state as nodes would. Releases before 0.2.56 know only one update at a time, so there those of one step follow each other.
+ * Changes the state as nodes would. Releases before 0.2.56 know only one update at a time, so there
+ * those of one step follow each other.
  * @param {{values: unknown, asNode: string | undefined}[][]} supersteps
  */
 export async function changeState(graph, config, supersteps) {
@@ -64,8 +77,9 @@ export async function changeState(graph, config, supersteps) {
 }
 
 /**
- * Brings into the state what tasks have returned at a checkpoint. Early releases do it with an update of one of the tasks' nodes, however small; the first ones do not
- * do it, so there what each task has returned is that update.
+ * Brings into the state what tasks have returned at a checkpoint. Early releases do it with an
+ * update of one of the tasks' nodes, however small; the first ones do not do it, so there what each
+ * task has returned is that update.
  * @param {import("./framework.mjs").Framework} framework
  * @param {Set<string>} returned the tasks
  * @param {(taskID: string) => Promise<[channel: string, value: unknown][]>} writesOf
@@ -83,7 +97,8 @@ export async function keepResults(graph, { abilities }, config, returned, writes
 }
 
 /**
- * A handler of callbacks that makes the events of the stream mode "messages": the chunks of models as they come, and the messages that nodes return.
+ * A handler of callbacks that makes the events of the stream mode "messages": the chunks of models
+ * as they come, and the messages that nodes return.
  * @param {(path: string[], payload: [message: object, metadata: object]) => void} show
  */
 export class Messages {
@@ -95,7 +110,10 @@ export class Messages {
   #show;
   /** @type {Map<string, string[]>} by run, the tasks that it belongs to, from the outermost */
   #paths = new Map();
-  /** @type {Map<string, {path: string[], metadata: object, id?: string}>} models that answer, and nodes that run */
+  /**
+   * @type {Map<string, {path: string[], metadata: object, id?: string}>} models that answer, and
+   * nodes that run
+   */
   #open = new Map();
   #seen = new Set();
 

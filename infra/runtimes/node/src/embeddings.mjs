@@ -23,18 +23,25 @@ const PROVIDERS = {
 /** There are no vectors, for a reason that the client can read. */
 class Failed extends Error {}
 
-/** Embeds items and queries. While a call of the embedding function is under way, the texts of further items wait, and become one call. */
+/**
+ * Embeds items and queries. While a call of the embedding function is under way, the texts of
+ * further items wait, and become one call.
+ */
 export class Embeddings {
   #embeddings;
   #textsOf;
   #dims;
-  /** @type {{texts: string[], resolve: (vectors: Buffer[]) => void, reject: (error: Error) => void}[]} */
+  /**
+   * @type {{texts: string[], resolve: (vectors: Buffer[]) => void, reject: (error: Error) => void}[]}
+   */
   #waiting = [];
   #isBusy = false;
 
   /**
-   * @param {{embedDocuments: (texts: string[]) => Promise<number[][]>, embedQuery: (text: string) => Promise<number[]>}} embeddings
-   * @param {(value: object, fields: string[] | undefined) => string[]} textsOf the texts of an item, each once; without fields those of the configuration file
+   * @param {{embedDocuments: (texts: string[]) => Promise<number[][]>, embedQuery: (text: string) => Promise<number[]>}}
+   * embeddings
+   * @param {(value: object, fields: string[] | undefined) => string[]} textsOf the texts of an
+   * item, each once; without fields those of the configuration file
    * @param {number} dims
    */
   constructor(embeddings, textsOf, dims) {
@@ -43,7 +50,10 @@ export class Embeddings {
     this.#dims = dims;
   }
 
-  /** Answers the operation embed. @param {{items?: {value: object, fields?: string[] | null}[], queries?: string[]}} texts */
+  /**
+   * Answers the operation embed.
+   * @param {{items?: {value: object, fields?: string[] | null}[], queries?: string[]}} texts
+   */
   async embed({ items, queries }) {
     const [values, asked] = [itemsOf(items), listOf(queries, "queries", (query) => typeof query === "string")];
     try {
@@ -88,8 +98,9 @@ export class Embeddings {
   }
 
   /**
-   * Embeds the texts of several requests at once. If that fails, each half is embedded by itself, so that no text spoils the others. The halves come one after the
-   * other: the function may have failed because it is called too often. A call that takes too long is not repeated.
+   * Embeds the texts of several requests at once. If that fails, each half is embedded by itself,
+   * so that no text spoils the others. The halves come one after the other: the function may have
+   * failed because it is called too often. A call that takes too long is not repeated.
    */
   async #answer(batch) {
     const texts = [...new Set(batch.flatMap((request) => request.texts))];
@@ -134,7 +145,10 @@ async function inTime(work) {
   }
 }
 
-/** The failure that clients see. The text of an error of the repository may have secrets: only the log has it. */
+/**
+ * The failure that clients see. The text of an error of the repository may have secrets: only the
+ * log has it.
+ */
 function failureOf(error) {
   if (error instanceof Failed) return error;
   console.error("the embedding function has failed:", error);

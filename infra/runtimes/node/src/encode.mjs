@@ -1,8 +1,9 @@
 import { describeError } from "./errors.mjs";
 
 /**
- * JSON as the framework's clients expect it: messages as their fields, whatever else a state holds as something readable. Every value has a
- * form, so that nothing an agent puts into its state can end a stream.
+ * JSON as the framework's clients expect it: messages as their fields, whatever else a state holds
+ * as something readable. Every value has a form, so that nothing an agent puts into its state can
+ * end a stream.
  * @param {unknown} value
  * @returns {string}
  */
@@ -18,7 +19,10 @@ function stringify(value) {
   }
 }
 
-/** Replaces each half of a surrogate pair, which JSON.stringify writes as an escape: the parsers of other languages refuse it. */
+/**
+ * Replaces each half of a surrogate pair, which JSON.stringify writes as an escape: the parsers of
+ * other languages refuse it.
+ */
 function wellFormed(json) {
   if (!json.includes("\\ud")) return json;
   return json.replace(/\\(?:(ud[89a-f]..)|.)/g, (escape, half) => (half ? "\ufffd" : escape));

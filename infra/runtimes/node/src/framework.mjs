@@ -9,7 +9,8 @@ const GRAPHS = "@langchain/langgraph";
 const CHECKPOINTS = "@langchain/langgraph-checkpoint";
 
 /**
- * The framework's modules as a graph's file gets them: the same instances, so that what we make is of the classes that its code knows.
+ * The framework's modules as a graph's file gets them: the same instances, so that what we make is
+ * of the classes that its code knows.
  * @typedef {object} Framework
  * @property {any} graphs the package of graphs
  * @property {any} checkpoints the package of checkpointers and stores
@@ -22,7 +23,8 @@ const loaded = new Map();
 
 /**
  * @param {string} file the graph's
- * @param {any} [graph] tells which of the package's two builds its file uses: that for `import` or that for `require`
+ * @param {any} [graph] tells which of the package's two builds its file uses: that for `import` or
+ * that for `require`
  * @returns {Promise<Framework>}
  */
 export async function frameworkOf(file, graph) {

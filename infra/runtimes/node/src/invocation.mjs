@@ -2,16 +2,23 @@ import { randomUUID } from "node:crypto";
 import { InvalidInvocation } from "./errors.mjs";
 
 const OPERATIONS = ["run", "update_state", "describe", "embed"];
-/** Each checkpoint is sent, also to an earlier server that passes on that a client wants those of the end only. */
+/**
+ * Each checkpoint is sent, also to an earlier server that passes on that a client wants those of
+ * the end only.
+ */
 const DURABILITIES = new Map([["sync", "sync"], ["async", "async"], ["exit", "async"]]);
 // Clients send the names on the left.
 const CONFIG_FIELDS = { tags: "tags", recursion_limit: "recursionLimit", max_concurrency: "maxConcurrency", run_name: "runName" };
-/** The framework's own names of who asks for a run. The platform alone says it: what a client sends under them is dropped. */
+/**
+ * The framework's own names of who asks for a run. The platform alone says it: what a client sends
+ * under them is dropped.
+ */
 const USER = "langgraph_auth_";
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
- * A change of the state as if a node had returned it. Without a node it is left to the graph to say which.
+ * A change of the state as if a node had returned it. Without a node it is left to the graph to say
+ * which.
  * @typedef {{values: unknown, command: object | undefined, asNode: string | undefined}} Update
  */
 
@@ -52,7 +59,10 @@ export class Invocation {
     this.metadata = optional(fields, "metadata", "object") ?? {};
     const user = optional(fields, "user", "object");
     this.user = user && asUser(user);
-    /** Those of the request that asked for the run, without credentials, by their names in lower case. */
+    /**
+     * Those of the request that asked for the run, without credentials, by their names in lower
+     * case.
+     */
     this.headers = optional(fields, "headers", "object") ?? {};
     // Clients that know only configurable values have them passed as the context. The context is an
     // object even if there are no values: only an object makes a schema's defaults.
@@ -76,7 +86,10 @@ export class Invocation {
     return { ...nested(metadata), ...scalars({ ...this.#given(), ...this.headers, ...metadata, ...this.#names() }) };
   }
 
-  /** What each checkpoint of the run says of it. One with the run's id means that the run has taken its input. */
+  /**
+   * What each checkpoint of the run says of it. One with the run's id means that the run has taken
+   * its input.
+   */
   get runMetadata() {
     return { ...this.stateMetadata, run_id: this.runID, run_attempt: this.attempt };
   }
@@ -195,7 +208,10 @@ function scalars(fields) {
     !key.startsWith("__") && !UNSAID.has(key) && ["string", "number", "boolean"].includes(typeof value)));
 }
 
-/** The objects and lists of metadata. Those of configurable values are not for everybody who reads a state. */
+/**
+ * The objects and lists of metadata. Those of configurable values are not for everybody who reads a
+ * state.
+ */
 function nested(metadata) {
   return Object.fromEntries(Object.entries(metadata).filter(([key, value]) =>
     !key.startsWith("__") && !UNSAID.has(key) && typeof value === "object" && value !== null));

@@ -14,7 +14,8 @@ import { frameworkOf } from "./framework.mjs";
  * @property {string} id
  * @property {import("./config.mjs").Place} place
  * @property {boolean} isFactory
- * @property {(config: object, runtimeFor: (framework?: import("./framework.mjs").Framework) => object) => Promise<{graph: any, framework: import("./framework.mjs").Framework}>} open
+ * @property {(config: object, runtimeFor: (framework?: import("./framework.mjs").Framework) => object) => Promise<{graph: any, framework: import("./framework.mjs").Framework}>}
+ * open
  */
 
 /**
@@ -43,7 +44,10 @@ export async function loadGraphs(config) {
   return sources;
 }
 
-/** A framework that does not load itself is why a graph does not, and Node forgets its reason at the second import of its modules. */
+/**
+ * A framework that does not load itself is why a graph does not, and Node forgets its reason at the
+ * second import of its modules.
+ */
 function causeOf(directory, id, problem, trouble) {
   if (trouble === undefined || !/not in cache/.test(problem.message)) return problem.message;
   return `graph "${id}": its framework cannot be loaded: ${explain(directory, "node_modules", trouble)}`;

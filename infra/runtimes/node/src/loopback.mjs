@@ -9,16 +9,23 @@ const CALLER = "x-slipway-caller";
 const PLACEHOLDER = "http://agent-server.invalid";
 
 const places = new AsyncLocalStorage();
-/** The server that the last invocation named, for what runs beside invocations. It acts for nobody. */
+/**
+ * The server that the last invocation named, for what runs beside invocations. It acts for nobody.
+ */
 let lastURL = "";
 
-/** Has clients without a URL, that the function and what it starts use, reach a server as a user. */
+/**
+ * Has clients without a URL, that the function and what it starts use, reach a server as a user.
+ */
 export function reaching(serverURL, user, work) {
   lastURL = serverURL || lastURL;
   return places.run({ url: serverURL, user }, work);
 }
 
-/** Comes before the graphs are loaded, which may make their clients when they are imported. The client looks here for its server and for its fetch. */
+/**
+ * Comes before the graphs are loaded, which may make their clients when they are imported. The
+ * client looks here for its server and for its fetch.
+ */
 export function installLoopback(env) {
   globalThis[Symbol.for("langgraph_api:url")] = PLACEHOLDER;
   globalThis[Symbol.for("langgraph_api:fetch")] = (input, init = {}) => {

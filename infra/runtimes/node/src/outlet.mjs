@@ -1,4 +1,7 @@
-/** A comment so often, where there is nothing to say, shows proxies and the server that the agent is there. */
+/**
+ * A comment so often, where there is nothing to say, shows proxies and the server that the agent is
+ * there.
+ */
 const HEARTBEAT_MS = 15_000;
 
 /** Sends events as they come; those of one turn of the event loop in one packet. */

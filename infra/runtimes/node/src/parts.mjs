@@ -5,7 +5,9 @@ import { DataError } from "./errors.mjs";
 // server stores of them.
 const FORMAT = 1;
 
-/** @typedef {[type: string, bytes: Uint8Array]} Typed a value as the framework's serialiser has it */
+/**
+ * @typedef {[type: string, bytes: Uint8Array]} Typed a value as the framework's serialiser has it
+ */
 
 /**
  * @param {object} head

@@ -5,20 +5,30 @@ import { encode } from "./encode.mjs";
 /**
  * Makes `checkpoint` and `writes` events of what the checkpointer is given.
  *
- * A checkpoint is two things that arrive apart: the saved form, from the checkpointer, and how clients see it (values, next, tasks), which the
- * framework streams from its live state in the mode "checkpoints". So no state is computed a second time. The event is sent when both are
- * there; events keep the order in which the framework saved.
+ * A checkpoint is two things that arrive apart: the saved form, from the checkpointer, and how
+ * clients see it (values, next, tasks), which the framework streams from its live state in the mode
+ * "checkpoints". So no state is computed a second time. The event is sent when both are there;
+ * events keep the order in which the framework saved.
  */
 export class Recorder {
   #graph;
   #framework;
   #thread;
   #emit;
-  /** @type {{ns: string, saved: import("./checkpointer.mjs").Saved, taskID?: string}[]} an entry with a task is its writes */
+  /**
+   * @type {{ns: string, saved: import("./checkpointer.mjs").Saved, taskID?: string}[]} an entry
+   * with a task is its writes
+   */
   #queue = [];
-  /** @type {Map<string, {view: string, names: Set<string>, whole: Map<string, import("./parts.mjs").Typed>}>} by place, how a checkpoint is seen, and values that it does not hold itself */
+  /**
+   * @type {Map<string, {view: string, names: Set<string>, whole: Map<string, import("./parts.mjs").Typed>}>}
+   * by place, how a checkpoint is seen, and values that it does not hold itself
+   */
   #described = new Map();
-  /** Namespaces in which tasks have stopped at the newest checkpoint. The server has to hear of them. */
+  /**
+   * Namespaces in which tasks have stopped at the newest checkpoint. The server has to hear of
+   * them.
+   */
   #stopped = new Set();
   /** @type {Set<Promise<unknown>>} */
   #busy = new Set();
@@ -86,7 +96,10 @@ export class Recorder {
     }));
   }
 
-  /** The values of channels that the framework would make from checkpoints that the next invocation does not have. */
+  /**
+   * The values of channels that the framework would make from checkpoints that the next invocation
+   * does not have.
+   */
   async #wholeOf(names, values) {
     // All is serialised before anything is awaited, as the graph goes on.
     const typed = names.map((name) => this.checkpointer.serde.dumpsTyped(new this.#framework.checkpoints.DeltaSnapshot(values[name])));
@@ -130,7 +143,10 @@ export class Recorder {
 
   // The end
 
-  /** Sends what is left, and once more the newest checkpoints whose tasks have stopped, now with their questions and errors. */
+  /**
+   * Sends what is left, and once more the newest checkpoints whose tasks have stopped, now with
+   * their questions and errors.
+   */
   async finish() {
     await Promise.all(this.#busy);
     while (this.#queue.length > 0) {
@@ -149,7 +165,10 @@ export class Recorder {
     this.#stopped.clear();
   }
 
-  /** Describes a checkpoint as the framework does on request: as it was, or as it stands now, with what its tasks have done since. */
+  /**
+   * Describes a checkpoint as the framework does on request: as it was, or as it stands now, with
+   * what its tasks have done since.
+   */
   async #look(ns, id, now = false) {
     const place = { thread_id: this.#thread, checkpoint_ns: ns, ...(now ? {} : { checkpoint_id: id }) };
     if (ns !== "" && !(await this.#isKnown(ns))) {
@@ -161,7 +180,9 @@ export class Recorder {
     this.#see(ns, id, await this.#graph.getState({ configurable: place }));
   }
 
-  /** Whether the framework finds the graph of a namespace: not that of one that a node's code calls. */
+  /**
+   * Whether the framework finds the graph of a namespace: not that of one that a node's code calls.
+   */
   async #isKnown(ns) {
     const name = ns.split("|").filter((part) => !/^\d+$/.test(part)).map((part) => part.split(":")[0]).join("|");
     for await (const [known] of subgraphsOf(this.#graph)) if (known === name) return true;
@@ -176,7 +197,10 @@ function asObject(values) {
   return typeof values === "object" && !Array.isArray(values) ? values : { __root__: values };
 }
 
-/** A task in the form of the agent server's interface. The state of a subgraph is where it is to be found. */
+/**
+ * A task in the form of the agent server's interface. The state of a subgraph is where it is to be
+ * found.
+ */
 export function asTask(task) {
   return {
     id: task.id, name: task.name, path: task.path,
@@ -198,7 +222,10 @@ export function placeIn(config) {
   return { thread_id, checkpoint_id: checkpoint_id ?? null, checkpoint_ns: checkpoint_ns ?? "", checkpoint_map: checkpoint_map ?? null };
 }
 
-/** Names of channels of which checkpoints do not hold the whole value, in the graph and those within it. */
+/**
+ * Names of channels of which checkpoints do not hold the whole value, in the graph and those within
+ * it.
+ */
 function deltaChannels(graph) {
   const names = new Set();
   const graphs = [graph, ...[...(graph.getSubgraphs?.(undefined, true) ?? [])].map(([, inner]) => inner)];

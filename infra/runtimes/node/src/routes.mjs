@@ -4,13 +4,14 @@
 /** The first segments of the agent server's own paths. */
 const SERVED = [".well-known", "a2a", "assistants", "docs", "info", "mcp", "metrics", "ok", "openapi.json", "runs", "store", "threads", "ui"];
 /**
- * Middleware of Hono that the agent server's routes do not need: the agent server does the same work, or the work concerns the own routes only.
- * It is known by the name of its function.
+ * Middleware of Hono that the agent server's routes do not need: the agent server does the same
+ * work, or the work concerns the own routes only. It is known by the name of its function.
  */
 const OWN_ROUTES_ONLY = /^(appendTrailingSlash|bodyLimit|compress|contextStorage|cors|etag|logger|poweredBy|prettyJSON|requestId|secureHeaders|timeout|timing|trimTrailingSlash)\d*$/;
 
 /**
- * Returns what the application answers itself, in the form of the contract. The documents of the agent server's interface stay where they are.
+ * Returns what the application answers itself, in the form of the contract. The documents of the
+ * agent server's interface stay where they are.
  * @param {{routes?: unknown}} app
  * @param {string} prefix of all paths
  * @returns {{methods: string[], pattern: string}[]}
@@ -26,8 +27,8 @@ export function routesOf(app, prefix) {
 }
 
 /**
- * Returns the middleware that would be missing on the agent server's routes: the framework's own server applies an application's middleware to them, too. That of one
- * route is no such thing.
+ * Returns the middleware that would be missing on the agent server's routes: the framework's own
+ * server applies an application's middleware to them, too. That of one route is no such thing.
  * @param {{routes?: unknown}} app
  */
 export function middlewareOf(app) {
@@ -46,7 +47,9 @@ function entriesOf(app) {
   });
 }
 
-/** The handler that Hono has wrapped. It keeps it under a name, in older releases under a symbol. */
+/**
+ * The handler that Hono has wrapped. It keeps it under a name, in older releases under a symbol.
+ */
 function unwrap(handler) {
   const key = Reflect.ownKeys(Object(handler)).find((key) => key === "__COMPOSED_HANDLER" || key.description === "composedHandler");
   return key === undefined ? handler : unwrap(handler[key]);

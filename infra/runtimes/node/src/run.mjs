@@ -42,7 +42,10 @@ export class Run {
     this.unfinished = undefined;
   }
 
-  /** Answers the invocation. A graph that fails is an error event; of one that was stopped nobody wants to hear. */
+  /**
+   * Answers the invocation. A graph that fails is an error event; of one that was stopped nobody
+   * wants to hear.
+   */
   execute() {
     return reaching(this.invocation.serverURL, this.invocation.user, () => this.#execute());
   }
@@ -67,7 +70,10 @@ export class Run {
     return { accessContext: "threads.create_run", ...shared, executionRuntime: { ...shared, context } };
   }
 
-  /** Gives a copy of the graph the platform's checkpointer and store for this invocation, with the state that the server keeps. */
+  /**
+   * Gives a copy of the graph the platform's checkpointer and store for this invocation, with the
+   * state that the server keeps.
+   */
   #attach(original, framework) {
     const { invocation } = this;
     const graph = Object.assign(Object.create(Object.getPrototypeOf(original)), original);
@@ -146,7 +152,10 @@ export class Run {
     return invocation.streamModes.has("events") ? this.#events(graph, given, options) : graph.stream(given, options);
   }
 
-  /** Streams the framework's callback events. Among those, the graph's own chunks are what it streams without. */
+  /**
+   * Streams the framework's callback events. Among those, the graph's own chunks are what it
+   * streams without.
+   */
   async *#events(graph, given, options) {
     for await (const event of graph.streamEvents(given, { ...options, version: "v2" })) {
       if (event.tags?.includes("langsmith:hidden")) continue;
@@ -212,7 +221,10 @@ export class Run {
     if (invocation.stateConfig().configurable.checkpoint_id === undefined) await this.#keepResults(graph, recorder, framework);
   }
 
-  /** Brings into the state what tasks have returned beside one that waits or was stopped. The framework drops it with new input, and with a change of the state. */
+  /**
+   * Brings into the state what tasks have returned beside one that waits or was stopped. The
+   * framework drops it with new input, and with a change of the state.
+   */
   async #keepResults(graph, recorder, framework) {
     const newest = recorder.checkpointer.newest("");
     const returned = newest === undefined ? new Set() : tasksOf(newest).returned;
@@ -226,14 +238,20 @@ export class Run {
     await recorder.finish();
   }
 
-  /** Forgets what tasks have returned at the newest checkpoint. If the graph itself refuses it, no change of the state and no input would come past it. */
+  /**
+   * Forgets what tasks have returned at the newest checkpoint. If the graph itself refuses it, no
+   * change of the state and no input would come past it.
+   */
   #forgetReturned(recorder, error) {
     const newest = recorder.checkpointer.newest("");
     console.warn(`run ${this.invocation.runID}: what tasks have returned at checkpoint ${newest.id} is left out, because the graph does not take it: ${error.message}`);
     for (const taskID of tasksOf(newest).returned) recorder.checkpointer.forget("", taskID);
   }
 
-  /** An input that an interrupted run had spread over the state, but made no checkpoint of, would be applied with the update that brings it again. */
+  /**
+   * An input that an interrupted run had spread over the state, but made no checkpoint of, would be
+   * applied with the update that brings it again.
+   */
   async #forgetTaken(graph, recorder) {
     if (recorder.checkpointer.newest("") === undefined) return;
     try {
@@ -244,7 +262,10 @@ export class Run {
     }
   }
 
-  /** A node that is no longer there, or refuses the update, leaves it to the graph to say whose it is; else it counts as input. */
+  /**
+   * A node that is no longer there, or refuses the update, leaves it to the graph to say whose it
+   * is; else it counts as input.
+   */
   async #try(graph, framework, update) {
     // An update as input would only wait for the node that takes it, and the run's own input would
     // replace it.
@@ -271,7 +292,10 @@ export class Run {
     }
   }
 
-  /** Changes the state, and with it what tasks have returned. If the graph does not take both, the state is changed alone. */
+  /**
+   * Changes the state, and with it what tasks have returned. If the graph does not take both, the
+   * state is changed alone.
+   */
   async #change(graph, recorder, framework) {
     const change = () => updateState(graph, framework, this.invocation.stateConfig(), this.invocation.supersteps);
     const newest = recorder.checkpointer.newest("");
@@ -292,15 +316,18 @@ async function updateState(graph, framework, config, supersteps) {
 }
 
 /**
- * Returns an input with the messages of inputs before it that no run has answered. A function of the functional API keeps only what it returns, so its next input is the
- * one place for them.
+ * Returns an input with the messages of inputs before it that no run has answered. A function of
+ * the functional API keeps only what it returns, so its next input is the one place for them.
  */
 function withEarlierMessages(given, earlier) {
   if (earlier.length === 0 || !Array.isArray(given.messages)) return given;
   return { ...given, messages: [...earlier.map(({ values }) => values?.messages), given.messages].flatMap((messages) => (Array.isArray(messages) ? messages : [])) };
 }
 
-/** Releases before 0.2.23 have no commands. They only go on, to which an answer is all that can be said. */
+/**
+ * Releases before 0.2.23 have no commands. They only go on, to which an answer is all that can be
+ * said.
+ */
 function commandOf({ graphs: { Command, Send } }, { update, resume, goto }) {
   if (Command === undefined) {
     if (update === undefined && goto === undefined) return null;
@@ -310,20 +337,29 @@ function commandOf({ graphs: { Command, Send } }, { update, resume, goto }) {
   return new Command(defined({ update, resume, goto: targets }));
 }
 
-/** Whether the graph is known to have gone on from a checkpoint: all tasks that ever stopped at it have returned. */
+/**
+ * Whether the graph is known to have gone on from a checkpoint: all tasks that ever stopped at it
+ * have returned.
+ */
 function hasGoneOn(checkpoint) {
   const { returned, stopped } = tasksOf(checkpoint);
   return returned.size > 0 && [...stopped].every((taskID) => returned.has(taskID));
 }
 
-/** The tasks that have returned at a checkpoint, and those that ever stopped at it, for a question or with an error. */
+/**
+ * The tasks that have returned at a checkpoint, and those that ever stopped at it, for a question
+ * or with an error.
+ */
 function tasksOf({ writes }) {
   const [returned, stopped] = [new Set(), new Set()];
   for (const { taskID, index } of writes.values()) if (taskID !== NO_TASK) (index < 0 ? stopped : returned).add(taskID);
   return { returned, stopped };
 }
 
-/** The tasks that show a message, from the outermost. A release that names only the graph of the last one still says them in the message's metadata. */
+/**
+ * The tasks that show a message, from the outermost. A release that names only the graph of the
+ * last one still says them in the message's metadata.
+ */
 function speakerOf([, { langgraph_checkpoint_ns, checkpoint_ns }]) {
   return (langgraph_checkpoint_ns ?? checkpoint_ns ?? "").split("|");
 }

@@ -11,7 +11,10 @@ import { Outlet } from "./outlet.mjs";
 import { Run } from "./run.mjs";
 import { storeOf } from "./store.mjs";
 
-/** An invocation carries the whole state of its thread, as the server keeps it and as the graph does. */
+/**
+ * An invocation carries the whole state of its thread, as the server keeps it and as the graph
+ * does.
+ */
 const MAX_BODY_BYTES = 160 << 20;
 /** How many seconds a signature's time may be from this clock. */
 const SIGNATURE_AGE = 300;
@@ -21,10 +24,12 @@ const DRAIN_MS = 10_000;
 const STOP_MS = 2_000;
 
 /**
- * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT, until SIGTERM or SIGINT, then lets running invocations finish, but not for longer
- * than DRAIN_MS and STOP_MS.
+ * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT,
+ * until SIGTERM or SIGINT, then lets running invocations finish, but not for longer than DRAIN_MS
+ * and STOP_MS.
  * @param {Map<string, import("./load.mjs").Source>} sources
- * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application, embeddings?: import("./embeddings.mjs").Embeddings, components?: import("./ui.mjs").Components}} own what the repository has beside its graphs
+ * @param {{auth?: import("./auth.mjs").Authentication, app?: import("./app.mjs").Application, embeddings?: import("./embeddings.mjs").Embeddings, components?: import("./ui.mjs").Components}}
+ * own what the repository has beside its graphs
  * @param {NodeJS.ProcessEnv} env
  */
 export async function serve(sources, own, env) {
@@ -62,7 +67,10 @@ class Agent {
   #sources;
   #own;
   #token;
-  /** What is being answered: whether it is an invocation of a graph. @type {Map<AbortController, boolean>} */
+  /**
+   * What is being answered: whether it is an invocation of a graph.
+   * @type {Map<AbortController, boolean>}
+   */
   #running = new Map();
   #since = Date.now();
   #waiting = [];
@@ -232,7 +240,10 @@ class Agent {
   }
 }
 
-/** Digests are compared, so that the time it takes says nothing about the secret, its length included. */
+/**
+ * Digests are compared, so that the time it takes says nothing about the secret, its length
+ * included.
+ */
 function isSame(got, want) {
   const [one, other] = [got, want].map((text) => createHash("sha256").update(text).digest());
   return timingSafeEqual(one, other);

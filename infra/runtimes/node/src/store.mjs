@@ -4,8 +4,9 @@ import { encode } from "./encode.mjs";
 const classes = new WeakMap();
 
 /**
- * Returns the class of stores of a framework. They keep their items in the agent server's own store, over HTTP, in its public form. Releases before 0.2.10 have no
- * stores of this form: graphs get none.
+ * Returns the class of stores of a framework. They keep their items in the agent server's own
+ * store, over HTTP, in its public form. Releases before 0.2.10 have no stores of this form: graphs
+ * get none.
  * @param {import("./framework.mjs").Framework} framework
  */
 export function storeOf(framework) {

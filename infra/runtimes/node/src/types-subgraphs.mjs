@@ -12,7 +12,8 @@ const CAPTURED = "__slipwayGraph";
  * Finds the graphs within by their namespaces.
  * @param {ts.Program} program
  * @param {Record<string, {file: string, variable: string, subgraphs: string[]}>} places
- * @returns {{places: Record<string, {id: string, ns: string, file: string, variable: string}>, texts: Map<string, string>}} where their types
+ * @returns {{places: Record<string, {id: string, ns: string, file: string, variable: string}>, texts: Map<string, string>}}
+ * where their types
  *   are, and the text that has to be added to the files so that they are there
  */
 export function findSubgraphs(program, places) {
@@ -105,7 +106,10 @@ class Finder {
   }
 }
 
-/** The code of an export with the type of an expression; of an expression in a function, as what a copy of the function returns. */
+/**
+ * The code of an export with the type of an expression; of an expression in a function, as what a
+ * copy of the function returns.
+ */
 function captured(expression, name) {
   const text = expression.getText();
   const around = ts.findAncestor(expression.parent, ts.isFunctionLike);

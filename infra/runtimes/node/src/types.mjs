@@ -21,11 +21,14 @@ const NICE = 10;
 const made = new Map();
 
 /**
- * Makes schemas of graphs whose types are all that says what they take, with the TypeScript compiler in a process of its own. A graph's files do not change while this
- * process lives, so the compiler works once. A request does not wait for it for ever: the next one asks for what is done by then. What the compiler cannot make is left
- * out, with a warning.
- * @param {Record<string, {file: string, variable: string, subgraphs: string[]}>} places of the graphs, by id, and the namespaces of the graphs within
- * @returns {Promise<Record<string, object>>} schemas by graph, under the names of the agent server's interface; those of the graphs within as `subgraphs`
+ * Makes schemas of graphs whose types are all that says what they take, with the TypeScript
+ * compiler in a process of its own. A graph's files do not change while this process lives, so the
+ * compiler works once. A request does not wait for it for ever: the next one asks for what is done
+ * by then. What the compiler cannot make is left out, with a warning.
+ * @param {Record<string, {file: string, variable: string, subgraphs: string[]}>} places of the
+ * graphs, by id, and the namespaces of the graphs within
+ * @returns {Promise<Record<string, object>>} schemas by graph, under the names of the agent
+ * server's interface; those of the graphs within as `subgraphs`
  */
 export function schemasOfTypes(places) {
   const asked = JSON.stringify(places);

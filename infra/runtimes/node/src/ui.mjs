@@ -31,7 +31,10 @@ export class Components {
     this.#prefix = prefix;
   }
 
-  /** Whether a request is for the user interface. @param {string} url as it comes from the agent server */
+  /**
+   * Whether a request is for the user interface.
+   * @param {string} url as it comes from the agent server
+   */
   isFor(url) {
     return url.startsWith(PREFIX + this.#prefix + PATH);
   }
@@ -83,7 +86,10 @@ export async function loadComponents({ directory, hasComponents, http: { prefix 
   }
 }
 
-/** The beginning of the URL at which the client has found the agent server. A page that came by HTTPS loads no script by HTTP. */
+/**
+ * The beginning of the URL at which the client has found the agent server. A page that came by
+ * HTTPS loads no script by HTTP.
+ */
 function originOf({ "x-forwarded-host": forwarded, "x-forwarded-proto": protocol, host }) {
   const name = forwarded || host || "";
   const isHere = /^(localhost|127\.0\.0\.1)(:\d+)?$/.test(name);

@@ -6,18 +6,25 @@ const STRUCTURED = "ls_structured_output_format";
 /**
  * Tells the server which of the messages that were shown are to be kept if the run ends now.
  *
- * A step that is interrupted has no result, so its graph keeps nothing of it. What a client has read of such a step belongs to the thread all the same, where the step
- * would have put it there: into the graph's own channel `messages`, or into that of a subgraph which hands it to the same channel of its parent. This class follows which
- * message belongs to which task. It emits the whole list as an `unfinished` event before a message's first chunk, and again when a task has finished.
+ * A step that is interrupted has no result, so its graph keeps nothing of it. What a client has
+ * read of such a step belongs to the thread all the same, where the step would have put it there:
+ * into the graph's own channel `messages`, or into that of a subgraph which hands it to the same
+ * channel of its parent. This class follows which message belongs to which task. It emits the whole
+ * list as an `unfinished` event before a message's first chunk, and again when a task has finished.
  */
 export class Unfinished {
   #graph;
   #Pregel;
   #emit;
-  /** @type {Map<string, string[]>} by message the tasks that show it, from the outermost, each "node:task id" */
+  /**
+   * @type {Map<string, string[]>} by message the tasks that show it, from the outermost, each
+   * "node:task id"
+   */
   #open = new Map();
   #seen = new Set();
-  /** Messages whose text is a structured output: it is data for the node that asks, and no answer. */
+  /**
+   * Messages whose text is a structured output: it is data for the node that asks, and no answer.
+   */
   #structured = new Set();
   /** Whether the framework's release streams tasks. They begin before anything is shown. */
   #streamsTasks = false;
@@ -75,13 +82,18 @@ export class Unfinished {
     this.#finish(ns, (place) => place === `${name}:${id}`, written);
   }
 
-  /** Takes an event of the stream mode "updates", which is all that older releases tell of tasks that have finished. */
+  /**
+   * Takes an event of the stream mode "updates", which is all that older releases tell of tasks
+   * that have finished.
+   */
   update(ns, payload) {
     if (this.#streamsTasks) return;
     for (const [name, update] of Object.entries(payload ?? {})) this.#finish(ns, (place) => nameOf(place) === name, update?.[CHANNEL]);
   }
 
-  /** What a step of a subgraph has put into the channel stays open until the subgraph has finished. */
+  /**
+   * What a step of a subgraph has put into the channel stays open until the subgraph has finished.
+   */
   #finish(ns, isDone, written) {
     const within = [...this.#open].filter(([, path]) => path.length > ns.length && ns.every((place, i) => place === path[i]) && isDone(path[ns.length]));
     if (within.length === 0) return;
@@ -97,7 +109,10 @@ export class Unfinished {
     this.#emit("unfinished", encode([...this.#open].map(([id, path]) => ({ id, node: nameOf(path[0]) }))));
   }
 
-  /** Whether the text that a task's own code shows goes to the graph's channel. Of a graph that a node's code calls nobody knows what becomes of its words. */
+  /**
+   * Whether the text that a task's own code shows goes to the graph's channel. Of a graph that a
+   * node's code calls nobody knows what becomes of its words.
+   */
   #belongs(path) {
     let graph = this.#graph;
     for (const place of path.slice(0, -1)) {
@@ -112,7 +127,10 @@ export class Unfinished {
 
 const nameOf = (place) => place.split(":")[0];
 
-/** Whether the graph has the channel, and adds to it. One that replaces its value would lose what it holds. */
+/**
+ * Whether the graph has the channel, and adds to it. One that replaces its value would lose what it
+ * holds.
+ */
 function addsMessages(graph) {
   return ["BinaryOperatorAggregate", "DeltaChannel"].includes(graph.channels?.[CHANNEL]?.lc_graph_name);
 }

@@ -16,7 +16,10 @@ const require = createRequire(path.resolve(project, "package.json"));
 const { MemorySaver } = await load(path.join(path.dirname(require.resolve("@langchain/langgraph/package.json")), "dist/index.js"));
 const { builder } = await load(path.join(project, "graphs/noop.mjs"));
 
-/** The processor's time that a process has had, in ms: on a busy machine it says more than the clock. */
+/**
+ * The processor's time that a process has had, in ms: on a busy machine it says more than the
+ * clock.
+ */
 function cpuOf(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10;

@@ -53,7 +53,10 @@ test("the events of callbacks", async () => {
   assert.deepEqual(texts(named(events, "values").at(-1).messages), ["hi", "word0 word1 "]);
 });
 
-/** Stops a run when it has shown so many chunks, and returns what the server then has to keep of them. */
+/**
+ * Stops a run when it has shown so many chunks, and returns what the server then has to keep of
+ * them.
+ */
 async function stopped(thread, options, count) {
   let [shown, unfinished] = [[], []];
   const controller = new AbortController();

@@ -12,7 +12,10 @@ export const project = process.env.PROJECT_DIR;
 const main = path.join(process.env.RUNTIME_DIR, "main.mjs");
 export const token = "a token";
 
-/** Writes a repository beside the graphs, and returns its configuration file, as a path in the project. */
+/**
+ * Writes a repository beside the graphs, and returns its configuration file, as a path in the
+ * project.
+ */
 export function write(files) {
   const directory = mkdtempSync(path.join(project, "graphs", "config-"));
   for (const [name, text] of Object.entries(files)) {
@@ -89,7 +92,9 @@ export async function* eventsOf(response) {
 /** A thread as the server keeps it: what an invocation gets of it is only what events brought. */
 export class Thread {
   id = randomUUID();
-  /** @type {{root: object, since: Map<string, object>, kept: Map<string, object>, writes: object[]}[]} */
+  /**
+   * @type {{root: object, since: Map<string, object>, kept: Map<string, object>, writes: object[]}[]}
+   */
   log = [];
   pending = [];
 

@@ -29,7 +29,10 @@ class Reference {
     this.graph = builder.compile({ checkpointer: new framework.MemorySaver() });
   }
 
-  /** Before a new input the framework keeps what tasks have returned beside a question only when it is told to. The runtime always does. */
+  /**
+   * Before a new input the framework keeps what tasks have returned beside a question only when it
+   * is told to. The runtime always does.
+   */
   async invoke({ input = null, command, from, keeping = false }) {
     if (keeping) await this.graph.updateState(this.config, null, framework.END);
     const config = from === undefined ? this.config : { configurable: { ...this.config.configurable, checkpoint_id: this.idOf(from) } };

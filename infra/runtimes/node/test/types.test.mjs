@@ -54,7 +54,10 @@ const Shared = Annotation.Root({ ...MessagesAnnotation.spec, user: Annotation<{ 
 export const shared = new StateGraph(Shared).addNode("write", () => ({})).addEdge(START, "write").compile();
 `;
 
-/** Starts the graphs, and returns a function that asks for their description, until the compiler has ended. */
+/**
+ * Starts the graphs, and returns a function that asks for their description, until the compiler has
+ * ended.
+ */
 async function start(t, files, graphs, env) {
   const runtime = await Runtime.start(t, write({ ...files, "framework.json": { graphs } }), env);
   const describe = async (typed) => {

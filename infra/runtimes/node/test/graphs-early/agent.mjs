@@ -10,7 +10,10 @@ import * as framework from "@langchain/langgraph";
 
 const { Annotation, END, messagesStateReducer, NodeInterrupt, Send, START, StateGraph } = framework;
 
-/** "slow" in the last message makes it go on until it is stopped, and with "bare" its handlers are told only the text of a chunk, as by early packages of models. */
+/**
+ * "slow" in the last message makes it go on until it is stopped, and with "bare" its handlers are
+ * told only the text of a chunk, as by early packages of models.
+ */
 class Model extends BaseChatModel {
   _llmType() {
     return "words";
@@ -41,7 +44,9 @@ const Config = Annotation.Root({ model: Annotation });
 const note = (config, line) => config.configurable?.journal && appendFileSync(config.configurable.journal, `${line}\n`);
 const talk = async (state, config) => ({ messages: [await model.invoke(state.messages, config)], log: [config.configurable.model ?? "no model"] });
 
-/** As the prebuilt agents of these releases have it: what runs within the node has the node's name. */
+/**
+ * As the prebuilt agents of these releases have it: what runs within the node has the node's name.
+ */
 const named = new RunnableLambda({ func: talk }).withConfig({ runName: "talk" });
 export const agent = new StateGraph(State, Config).addNode("talk", named).addEdge(START, "talk").addEdge("talk", END).compile();
 

@@ -5,7 +5,10 @@ const add = (all, more) => {
   return all.concat(more);
 };
 
-/** The channel takes no "refused", neither as input nor from a node, which returns it for the input "bad". */
+/**
+ * The channel takes no "refused", neither as input nor from a node, which returns it for the input
+ * "bad".
+ */
 export const graph = new StateGraph(Annotation.Root({ log: Annotation({ reducer: add, default: () => [] }), last: Annotation() }))
   .addNode("echo", ({ last }) => ({ log: [last === "bad" ? "refused" : `echo ${last}`] }))
   .addEdge(START, "echo")

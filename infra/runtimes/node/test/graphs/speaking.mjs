@@ -11,7 +11,10 @@ const speaking = (name) => async (_state, config) => {
 
 const within = new StateGraph(MessagesAnnotation).addNode("talk", speaking("within")).addEdge(START, "talk").compile();
 
-/** A node, a graph that is a node, and a graph that a node's code calls use a tool and speak, in this order. */
+/**
+ * A node, a graph that is a node, and a graph that a node's code calls use a tool and speak, in
+ * this order.
+ */
 export const graph = new StateGraph(MessagesAnnotation)
   .addNode("talk", speaking("outside"))
   .addNode("inner", within)

@@ -6,7 +6,10 @@ export const State = Annotation.Root({
   set: Annotation<unknown>,
 });
 
-/** Three nodes, each of which tells what it sees; with `configurable.journal` also a file, so that a test knows what has been run. */
+/**
+ * Three nodes, each of which tells what it sees; with `configurable.journal` also a file, so that a
+ * test knows what has been run.
+ */
 const step = (name: string) => (state: typeof State.State, config: any) => {
   if (config.configurable?.journal) appendFileSync(config.configurable.journal, `${name}\n`);
   if (config.configurable?.fail === name) throw new TypeError(`${name} fails`);

@@ -29,7 +29,9 @@ tell(async (browser) => {
     await page.getByRole("button", { name: "Send", exact: true }).click();
   };
   const threadOf = (page) => new URL(page.url()).searchParams.get("threadId");
-  /** ended returns the types, contents and ids of the thread's messages when its runs have ended. */
+  /**
+   * ended returns the types, contents and ids of the thread's messages when its runs have ended.
+   */
   const ended = async (page) => {
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     while ((await api("GET", `/threads/${threadOf(page)}`)).status === "busy") await page.waitForTimeout(50);

@@ -38,7 +38,10 @@ tell(async (browser) => {
   };
   const idle = (page) => page.locator('section[aria-busy="false"]').waitFor();
   const articles = (page) => page.getByRole("article").evaluateAll((all) => all.map((one) => [one.className, one.firstChild?.nodeType === 3 ? one.firstChild.data : ""]));
-  /** finished returns the articles when the page shows what its thread keeps: the hook hears that a run has ended on another connection than the last words. */
+  /**
+   * finished returns the articles when the page shows what its thread keeps: the hook hears that a
+   * run has ended on another connection than the last words.
+   */
   const finished = async (page) => {
     const thread = `/threads/${new URL(page.url()).hash.slice(1)}`;
     for (;;) {

@@ -64,7 +64,10 @@ async function wantsSent(thread, values, draft) {
   assert.deepEqual([found.status, found.interrupts], ["idle", {}]);
 }
 
-/** What the tasks of each step have returned, from the first step on: as history has it, and the state at each checkpoint. */
+/**
+ * What the tasks of each step have returned, from the first step on: as history has it, and the
+ * state at each checkpoint.
+ */
 async function returned(thread) {
   const history = await client.threads.getHistory(thread, { limit: 100 });
   const resultsOf = ({ tasks }) => tasks.map(({ result }) => result);

@@ -44,7 +44,9 @@ async function load(thread) {
   return { messages: values.messages ?? [], interrupts: tasks.flatMap(({ interrupts }) => interrupts) };
 }
 
-/** checkpointOf finds the checkpoint at which the thread had these messages. A page forks it there. */
+/**
+ * checkpointOf finds the checkpoint at which the thread had these messages. A page forks it there.
+ */
 async function checkpointOf(thread, messages) {
   const ids = messages.map(({ id }) => id).join();
   const states = await client.threads.getHistory(thread, { limit: 100 });

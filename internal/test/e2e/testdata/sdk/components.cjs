@@ -12,7 +12,10 @@ const { useStream } = modules("@langchain/langgraph-sdk/react");
 const { LoadExternalComponent, uiMessageReducer } = modules("@langchain/langgraph-sdk/react-ui");
 const { apiKey, apiUrl, tell, until } = require("./story.cjs");
 
-/** Does what a browser does with the script of a component, because JSDOM runs no scripts in the shadow of an element. Pages load scripts without the key. */
+/**
+ * Does what a browser does with the script of a component, because JSDOM runs no scripts in the
+ * shadow of an element. Pages load scripts without the key.
+ */
 async function run(script) {
   const answer = await fetch(script.src);
   assert.equal(answer.status, 200);

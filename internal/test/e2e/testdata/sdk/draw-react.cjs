@@ -11,7 +11,10 @@ function used(options) {
   return { ...stream, inner: useMessages(stream, [...stream.subgraphs.values()][0]) };
 }
 
-/** draw shows a page in an element, calls drawn with the hook whenever the page has been drawn, and returns how to close the page. */
+/**
+ * draw shows a page in an element, calls drawn with the hook whenever the page has been drawn, and
+ * returns how to close the page.
+ */
 function draw(element, { options, answer, drawn, use = used }) {
   const root = createRoot(element);
   root.render(createElement(() => {

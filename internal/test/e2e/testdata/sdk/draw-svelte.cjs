@@ -29,7 +29,10 @@ const built = (async () => {
   return page.exports;
 })();
 
-/** draw shows a page in an element, calls drawn with the hook whenever the page has been drawn, and returns how to close the page. */
+/**
+ * draw shows a page in an element, calls drawn with the hook whenever the page has been drawn, and
+ * returns how to close the page.
+ */
 function draw(element, props) {
   const page = built.then(({ Page, mount, unmount }) => {
     const mounted = mount(Page, { target: element, props });

@@ -57,7 +57,10 @@ async function twoCancelsAtOnce() {
   await wantRuns(thread, "interrupted");
 }
 
-/** called is a thread whose run was cancelled between the call of a tool, which it took over from a run that failed there, and its result. */
+/**
+ * called is a thread whose run was cancelled between the call of a tool, which it took over from a
+ * run that failed there, and its result.
+ */
 async function called() {
   const thread = await create();
   const failing = { configurable: { node_delay_ms: 0, fail: "tools" } };
@@ -79,7 +82,10 @@ async function aCallWithoutAResult() {
   assert.deepEqual(types(await client.runs.wait(other, "agent", { config: fast })), answered);
 }
 
-/** The answer to a creation is lost, and the SDK asks again by itself; the client has named the creation so that it happens once. */
+/**
+ * The answer to a creation is lost, and the SDK asks again by itself; the client has named the
+ * creation so that it happens once.
+ */
 async function aCreationRepeated() {
   let lost = 0;
   const losing = async (url, init) => {

@@ -16,13 +16,17 @@ const latest = (events) => Math.max(...events.map(({ seq }) => seq));
 const children = (events) => of(events, "lifecycle").filter((event) => !isRoot(event)).map((event) => [event.params.data.graph_name, said(event)]);
 
 /**
- * whole is the end of a run with some tasks. The SDK has another connection for lifecycles, questions
- * and values, which may be ahead: only the subscription's own brings tasks and checkpoints.
+ * whole is the end of a run with some tasks. The SDK has another connection for lifecycles,
+ * questions and values, which may be ahead: only the subscription's own brings tasks and
+ * checkpoints.
  */
 const whole = (name, tasks) => (_, events) => events.some(ends(name)) && latest(of(events, "values")) > latest(of(events, "checkpoints")) &&
   results(events).filter(({ params }) => params.namespace.length === 0).length === tasks;
 
-/** wantsOrder has each event once, checkpoints directly before their values, and a result for each task. */
+/**
+ * wantsOrder has each event once, checkpoints directly before their values, and a result for each
+ * task.
+ */
 function wantsOrder(events) {
   // The SDK has a connection of its own for lifecycles, whose events may overtake others.
   const seqs = events.map(({ seq }) => seq).sort((a, b) => a - b);

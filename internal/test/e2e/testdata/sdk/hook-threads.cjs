@@ -35,7 +35,10 @@ const goesOn = [
 ];
 const stateOf = async (thread) => (await client.threads.getState(thread)).values.messages;
 
-/** Page is a component with the hook, in a document. What it is asked to wait for is looked at whenever it has been drawn. */
+/**
+ * Page is a component with the hook, in a document. What it is asked to wait for is looked at
+ * whenever it has been drawn.
+ */
 class Page {
   #waiting = [];
 
@@ -61,8 +64,11 @@ class Page {
     });
   }
 
-  /** shows returns what the thread keeps, when the page shows just that. Over server-sent events the hook has two connections, and one may be behind: isLoading then
-      ends before the page has the last words, or with the end of the run before. */
+  /**
+   * shows returns what the thread keeps, when the page shows just that. Over server-sent events the
+   * hook has two connections, and one may be behind: isLoading then ends before the page has the
+   * last words, or with the end of the run before.
+   */
   async shows(types) {
     await this.until(({ messages, isLoading }) => !isLoading && kinds(messages) === types.join());
     const [{ run_id }] = await client.runs.list(this.thread);
@@ -168,8 +174,11 @@ async function forked() {
   page.close();
 }
 
-/** nested shows a subgraph, and what it says by itself. For the hook, a subgraph is what has a node inside. The run goes on until the page shows all that was said:
-    the hook drops what comes for a subgraph after the end of the run. */
+/**
+ * nested shows a subgraph, and what it says by itself. For the hook, a subgraph is what has a node
+ * inside. The run goes on until the page shows all that was said: the hook drops what comes for a
+ * subgraph after the end of the run.
+ */
 async function nested() {
   const part = (content) => ({ event: "messages|inner:1|model:2", data: [{ type: "AIMessageChunk", id: "m5", content }, {}] });
   const page = await opened();
@@ -199,7 +208,10 @@ async function readme() {
   page.close();
 }
 
-/** approved is the page of the README, where a person approves all tools. The answer has the configuration of the run before: it asks the same again. */
+/**
+ * approved is the page of the README, where a person approves all tools. The answer has the
+ * configuration of the run before: it asks the same again.
+ */
 async function approved() {
   const thread = await create();
   await client.runs.wait(thread, "agent", { input: { messages: [] }, ...following(pauses) });
@@ -211,7 +223,10 @@ async function approved() {
   page.close();
 }
 
-/** asked has two tools wait for a person at once, who opens the page anew and answers for both there. */
+/**
+ * asked has two tools wait for a person at once, who opens the page anew and answers for both
+ * there.
+ */
 async function asked() {
   const page = await opened();
   page.hook.submit({ messages: [{ type: "human", content: "go" }] }, following(pauses));
@@ -232,8 +247,11 @@ async function asked() {
   again.close();
 }
 
-/** killed is a page that is open while the server is killed and started again. The agent gives the next attempt at the answer a new id: the page drops what it had
-    shown of the first attempt, and a page that is opened in the middle of the second attempt does so, too. */
+/**
+ * killed is a page that is open while the server is killed and started again. The agent gives the
+ * next attempt at the answer a new id: the page drops what it had shown of the first attempt, and a
+ * page that is opened in the middle of the second attempt does so, too.
+ */
 async function killed() {
   const page = await opened();
   page.hook.submit(ask("sf"), at({ token_delay_ms: 30, node_delay_ms: 20, answer_words: 400 }));

@@ -25,7 +25,10 @@ const endless = at({ token_delay_ms: 15, node_delay_ms: 10, answer_words: 10_000
 const following = (script) => at({ script });
 const stateOf = async (thread) => (await client.threads.getState(thread)).values.messages;
 
-/** Page is a component with the hook, in a document. What it is asked to wait for is looked at whenever it has been drawn. */
+/**
+ * Page is a component with the hook, in a document. What it is asked to wait for is looked at
+ * whenever it has been drawn.
+ */
 class Page {
   #waiting = [];
   #closed = new AbortController();
@@ -245,7 +248,10 @@ const stories = {
     assert.deepEqual([later.hook.interrupt, later.hook.values.draft], [undefined, facts.draft]);
   },
 
-  /** parallel has two tools wait for a person at once, who opens the page anew and answers for both there. */
+  /**
+   * parallel has two tools wait for a person at once, who opens the page anew and answers for both
+   * there.
+   */
   async parallel() {
     const questions = ["delete", "send"].map((tool) => ({ id: `q-${tool}`, value: { tool } }));
     const page = await opened();
@@ -277,7 +283,10 @@ const stories = {
     assert.deepEqual(page.errors, []);
   },
 
-  /** killed is a page that is open while the server is killed and started again. The agent gives the next attempt at the answer a new id. */
+  /**
+   * killed is a page that is open while the server is killed and started again. The agent gives the
+   * next attempt at the answer a new id.
+   */
   async killed() {
     const page = await opened({ reconnectOnMount: true });
     page.hook.submit(ask("sf"), at({ token_delay_ms: 30, node_delay_ms: 20, answer_words: 200 }));

@@ -128,8 +128,9 @@ const stories = {
   },
 
   /**
-   * stopped waits for a person without a question: contexts/ThreadContext.tsx, fetchSingleThread, and
-   * contexts/utils.ts, processThreadWithoutInterrupts, look for the question in the state's last task.
+   * stopped waits for a person without a question: contexts/ThreadContext.tsx, fetchSingleThread,
+   * and contexts/utils.ts, processThreadWithoutInterrupts, look for the question in the state's
+   * last task.
    */
   async stopped() {
     const { thread_id: id } = await client.threads.create();

@@ -95,7 +95,10 @@ async function cancelled() {
   assert.deepEqual(types(await client.runs.wait(thread, "agent", { input: ask("nyc"), config: fast })), ["human", "ai", "tool", ...answered]);
 }
 
-/** What the agent does not show itself: its checkpoints, each as it can be read later and gone on from, and the nodes between them. */
+/**
+ * What the agent does not show itself: its checkpoints, each as it can be read later and gone on
+ * from, and the nodes between them.
+ */
 async function steps() {
   const thread = await create();
   const parts = await collect(client.runs.stream(thread, "agent", { input: ask("sf"), config: fast, streamMode: ["checkpoints", "debug"] }));

@@ -72,7 +72,10 @@ async function subgraphs() {
   throw new Error("there was no subgraph");
 }
 
-/** named are things that a graph says under a name, to readers of the name alone and to readers of all that it says. */
+/**
+ * named are things that a graph says under a name, to readers of the name alone and to readers of
+ * all that it says.
+ */
 async function named() {
   const says = [{ name: "progress", payload: 1 }, { name: "other", payload: 2 }, "plain", { name: "progress", payload: 3 }];
   const page = stream();
@@ -86,8 +89,12 @@ async function named() {
   await Promise.all([page.close(), other.close()]);
 }
 
-/** mistaken is a page that answers a question that nobody has asked: it shows the refusal, and still the questions that wait. The page has two subscriptions, and the one
-    for lifecycles alone may be ahead. If it answers before the other one has seen the end of the run, it takes that end for the end of the answer, and drops the refusal. */
+/**
+ * mistaken is a page that answers a question that nobody has asked: it shows the refusal, and still
+ * the questions that wait. The page has two subscriptions, and the one for lifecycles alone may be
+ * ahead. If it answers before the other one has seen the end of the run, it takes that end for the
+ * end of the answer, and drops the refusal.
+ */
 async function mistaken() {
   const { StreamController, channelProjection } = createRequire(process.env.SDK_MODULES)("@langchain/langgraph-sdk/stream");
   const id = await create();

@@ -36,8 +36,9 @@ async function streamed() {
 }
 
 /**
- * threadsStreamed speaks the thread-centric protocol: messages, events and the output. The client opens a connection for the messages when they are asked
- * for, and closes it when the run has ended, so the answer takes longer than opening a connection on a busy machine.
+ * threadsStreamed speaks the thread-centric protocol: messages, events and the output. The client
+ * opens a connection for the messages when they are asked for, and closes it when the run has
+ * ended, so the answer takes longer than opening a connection on a busy machine.
  */
 async function threadsStreamed() {
   const run = await remote.streamEvents(ask("sf"), { configurable: { token_delay_ms: 100, node_delay_ms: 20 }, version: "v3" });
@@ -117,7 +118,10 @@ async function subgraphs() {
   throw new Error("there was no subgraph");
 }
 
-/** forked goes back to the checkpoint before the answer. The client names a checkpoint with no run, but with a change of the state. */
+/**
+ * forked goes back to the checkpoint before the answer. The client names a checkpoint with no run,
+ * but with a change of the state.
+ */
 async function forked() {
   const thread = randomUUID();
   await remote.invoke(ask("sf"), on(thread, fast));
@@ -128,7 +132,9 @@ async function forked() {
   await run.thread.close();
 }
 
-/** killed has the stream go on after the server has been killed and started again, up to the output. */
+/**
+ * killed has the stream go on after the server has been killed and started again, up to the output.
+ */
 async function killed() {
   const thread = randomUUID();
   const run = await remote.streamEvents(ask("sf"), { ...on(thread, long), version: "v3" });

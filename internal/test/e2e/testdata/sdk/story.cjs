@@ -33,7 +33,10 @@ module.exports = {
     }
   },
 
-  /** tell tells stories beside each other. A story that waits for ever fails: Node ends when nothing is left that could happen. */
+  /**
+   * tell tells stories beside each other. A story that waits for ever fails: Node ends when nothing
+   * is left that could happen.
+   */
   async tell(...stories) {
     const told = new Set();
     process.exitCode = 1;

@@ -30,7 +30,10 @@ const deep = [
 const isRoot = (event) => event.method === "lifecycle" && event.params.namespace.length === 0;
 const said = (event) => event.params.data.event;
 
-/** until reads events up to one. The SDK pauses a subscription at the end of a run, and ends one whose loop is left. */
+/**
+ * until reads events up to one. The SDK pauses a subscription at the end of a run, and ends one
+ * whose loop is left.
+ */
 async function until(subscription, isLast) {
   const events = [];
   const iterator = subscription[Symbol.asyncIterator]();

@@ -1,4 +1,7 @@
-/** A graph whose state has a reducer that only the graph knows. internal/test/e2e/durability_test.go says what is wanted of it. */
+/**
+ * A graph whose state has a reducer that only the graph knows. internal/test/e2e/durability_test.go
+ * says what is wanted of it.
+ */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 

@@ -12,7 +12,10 @@ import { z } from "zod";
 
 const SLOW = 100_000;
 
-/** Answers in words. A question with "slow-ROLE" makes it go on for long, "fail-ROLE" fail after some, "tool-ROLE" call a tool. */
+/**
+ * Answers in words. A question with "slow-ROLE" makes it go on for long, "fail-ROLE" fail after
+ * some, "tool-ROLE" call a tool.
+ */
 class Recorder extends BaseChatModel {
   constructor(private role: string) {
     super({});
