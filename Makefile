@@ -161,7 +161,7 @@ test-browser: functions ## have users give their consent, use the console and th
 	go test -count=1 -tags browser -run Browser ./internal/test/e2e
 	go test -count=1 -tags 'browser lambda' -run 'TestBrowserChat$$' ./internal/test/e2e -server lambda
 
-pictures: ## make the README's pictures anew, in infra/pictures; needs Node and Chromium
+pictures: ## make the README's pictures again, in infra/pictures; needs Node and Chromium
 	sh internal/test/e2e/testdata/browser/setup.sh
 	mkdir -p infra/pictures
 	SLIPWAY_E2E_PICTURES=$(CURDIR)/infra/pictures go test -count=1 -tags browser -run BrowserPictures ./internal/test/e2e

@@ -145,7 +145,7 @@ tell(async (browser) => {
   asked.length = 0;
   await page.getByRole("button", { name: "Redeploy" }).first().click();
   await page.getByText("Planted conflict.").waitFor();
-  await until("the page is read anew", () => count("/revisions?limit=20") > 0);
+  await until("the page is read again", () => count("/revisions?limit=20") > 0);
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   seen.changeTroubles = await troubles();
 

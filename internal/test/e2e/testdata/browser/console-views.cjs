@@ -173,7 +173,7 @@ tell(async (browser) => {
   page.on("pageerror", (error) => seen.complaints.push(String(error)));
   const main = page.locator("main");
 
-  /** open loads a view anew. */
+  /** open loads a view again. */
   const open = async (view) => {
     await page.goto("about:blank");
     await page.goto(`${base}/console/#${view.at}`);

@@ -30,7 +30,7 @@ async function run(agent, params = {}) {
 }
 
 const stories = {
-  /** react asks twice in a thread, and then has the answer to the second question written anew. */
+  /** react asks twice in a thread, and then has the answer to the second question written again. */
   async react() {
     const { cities, answers, tool, model } = facts;
     const agent = opened();

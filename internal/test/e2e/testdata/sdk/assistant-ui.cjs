@@ -192,7 +192,7 @@ const stories = {
     assert.deepEqual(third.texts, textsOf(both));
   },
 
-  /** edited has a person change a question, and have the answer to it written anew. */
+  /** edited has a person change a question, and have the answer to it written again. */
   async edited() {
     const Page = await application();
     const page = new Page({ config: fast });
@@ -217,7 +217,7 @@ const stories = {
     assert.notEqual(again[7].id, after[7].id);
   },
 
-  /** approved is a tool that waits for a person, who opens the page anew and answers there. */
+  /** approved is a tool that waits for a person, who opens the page again and answers there. */
   async approved() {
     const Page = await application();
     const asked = { id: "q-send", value: { tool: "send", text: "Send it?" } };

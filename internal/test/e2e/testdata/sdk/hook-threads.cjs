@@ -224,7 +224,7 @@ async function approved() {
 }
 
 /**
- * asked has two tools wait for a person at once, who opens the page anew and answers for both
+ * asked has two tools wait for a person at once, who opens the page again and answers for both
  * there.
  */
 async function asked() {

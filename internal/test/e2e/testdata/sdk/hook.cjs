@@ -249,7 +249,7 @@ const stories = {
   },
 
   /**
-   * parallel has two tools wait for a person at once, who opens the page anew and answers for both
+   * parallel has two tools wait for a person at once, who opens the page again and answers for both
    * there.
    */
   async parallel() {

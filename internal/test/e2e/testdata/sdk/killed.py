@@ -15,7 +15,7 @@ def completes(event):
 
 
 async def read(thread, seen, shown=lambda: None):
-    """Reads up to the end of the run; tells whether it came. A stream that is opened anew begins with the run."""
+    """Reads up to the end of the run; tells whether it came. A stream that is opened again begins with the run."""
     async for event in thread.subscribe(CHANNELS):
         if event["event_id"] not in seen:
             seen[event["event_id"]] = event["seq"]
