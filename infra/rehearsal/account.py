@@ -1,9 +1,12 @@
-"""Makes the network and the stack of the environment `trial` in an AWS account, deploys an agent to it, measures when its answers begin, and deletes
-everything, records included. It is for an account in which nothing else has names that begin with `slipwaytrial`.
+"""Makes the network and the stack of the environment `trial` in an AWS account, deploys an agent to
+it, measures when its answers begin, and deletes everything, records included. It is for an account
+in which nothing else has names that begin with `slipwaytrial`.
 
-It needs AWS credentials of an administrator, Go, make and Python 3. The account pays for half an hour of a NAT gateway, a load balancer and a Fargate
-task, and for a few builds: less than $1; the deleted KMS key costs nothing. `--keep` leaves everything as it is, for a person to look at;
-`--delete` only deletes. `--push-token` also looks whether a token to push images ends with the session that it was made in, which takes a quarter of an hour.
+It needs AWS credentials of an administrator, Go, make and Python 3. The account pays for half an
+hour of a NAT gateway, a load balancer and a Fargate task, and for a few builds: less than $1; the
+deleted KMS key costs nothing. `--keep` leaves everything as it is, for a person to look at;
+`--delete` only deletes. `--push-token` also looks whether a token to push images ends with the
+session that it was made in, which takes a quarter of an hour.
 
 Usage: .tools/sam/bin/python infra/rehearsal/account.py [--keep | --delete] [--push-token]
 """
@@ -117,7 +120,8 @@ SHORTEST = 900  # seconds; STS makes no shorter session
 
 @contextlib.contextmanager
 def pusher(clients, repository):
-    """Makes a role that may push to one repository, and yields credentials of its shortest session. Deletes the role afterwards."""
+    """Makes a role that may push to one repository, and yields credentials of its shortest session.
+    Deletes the role afterwards."""
     iam, name = clients("iam"), f"{TRIAL.stack}-push-check"
     account = clients("sts").get_caller_identity()["Account"]
 
@@ -145,7 +149,8 @@ def pusher(clients, repository):
 
 
 def list_tags(registry, repository, token):
-    """Returns the status with which a registry answers the holder of a token who asks for the tags of a repository."""
+    """Returns the status with which a registry answers the holder of a token who asks for the tags
+    of a repository."""
     request = urllib.request.Request(f"https://{registry}/v2/{repository}/tags/list", headers={"Authorization": f"Basic {token}"})
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
@@ -155,7 +160,8 @@ def list_tags(registry, repository, token):
 
 
 def check_push_token(clients, uri, tell, ask=list_tags, wait=time.sleep):
-    """Looks whether a token for the registry ends with the session that it was made in, as the API says to who pushes (finding B17 in infra/aws.md)."""
+    """Looks whether a token for the registry ends with the session that it was made in, as the API
+    says to who pushes (finding B17 in infra/aws.md)."""
     registry, _, name = uri.partition("/")
     repository = clients("ecr").describe_repositories(repositoryNames=[name])["repositories"][0]["repositoryArn"]
     with pusher(clients, repository) as session:
@@ -169,7 +175,8 @@ def check_push_token(clients, uri, tell, ask=list_tags, wait=time.sleep):
 
 
 def token_of(clients, keys, registry, name, ask):
-    """Returns a token that the registry takes, or None while the role may not yet do what its policy says."""
+    """Returns a token that the registry takes, or None while the role may not yet do what its
+    policy says."""
     try:
         given = clients("ecr", **keys).get_authorization_token()["authorizationData"][0]
     except ClientError as error:
@@ -193,9 +200,11 @@ MEASURED = 900  # seconds; CloudWatch has the first values of a service after a 
 
 
 def check_scaling(clients, cluster, service, tell, wait=await_answer):
-    """Looks whether CloudWatch reads the expression by which a service scales, and counts its tasks as ECS does (finding B8 in infra/aws.md).
+    """Looks whether CloudWatch reads the expression by which a service scales, and counts its tasks
+    as ECS does (finding B8 in infra/aws.md).
 
-    AWS documents no more that the sample count of the CPU utilization is the number of tasks. It counts more if the service has metrics each 20 s.
+    AWS documents no more that the sample count of the CPU utilization is the number of tasks. It
+    counts more if the service has metrics each 20 s.
     """
     policies = clients("application-autoscaling").describe_scaling_policies(ServiceNamespace="ecs", ResourceId=f"service/{cluster}/{service}")["ScalingPolicies"]
     [metrics] = [m for p in policies if (m := p["TargetTrackingScalingPolicyConfiguration"].get("CustomizedMetricSpecification", {}).get("Metrics"))]

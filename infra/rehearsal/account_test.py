@@ -1,4 +1,5 @@
-"""Looks whether account.py notices what AWS does otherwise than Slipway expects, against stand-ins for AWS.
+"""Looks whether account.py notices what AWS does otherwise than Slipway expects, against stand-ins
+for AWS.
 
 Usage: python -m unittest discover -s infra/rehearsal -p '*_test.py'
 """
@@ -75,7 +76,8 @@ class PushTokens(unittest.TestCase):
 
 
 class Scaling:
-    """Stands for the services that know how a service with three tasks scales, and have no values at first."""
+    """Stands for the services that know how a service with three tasks scales, and have no values
+    at first."""
 
     def __init__(self, tasks):
         self.values, self.asked = [{"busy": [], "tasks": [], "load": []}, {"busy": [], "tasks": tasks, "load": [0.0]}], []

@@ -26,7 +26,8 @@ def slipway(arguments, environment):
 
 
 def make_key(outputs, environment):
-    """Returns a new key of the workspace `rehearsal` in the records of the stack with these outputs. Makes the workspace if there is none."""
+    """Returns a new key of the workspace `rehearsal` in the records of the stack with these
+    outputs. Makes the workspace if there is none."""
     records = ["--table", outputs["TableName"], "--kms-key", outputs["KeyArn"]]
     listed = json.loads(slipway(["workspaces", "list", "--json", *records], environment))
     workspace = next((w["id"] for w in listed if w["name"] == WORKSPACE), None) or slipway(["workspaces", "create", WORKSPACE, *records], environment)
@@ -64,7 +65,8 @@ def check_callers(api):
 
 
 def prove(api, tell):
-    """Deploys the example agent, asks it as a page of another origin does, and looks whether its answer comes byte by byte."""
+    """Deploys the example agent, asks it as a page of another origin does, and looks whether its
+    answer comes byte by byte."""
     check_callers(api)
     began = time.monotonic()
     environment = {**os.environ, "SLIPWAY_URL": api.url, "SLIPWAY_API_KEY": api.key}
@@ -82,7 +84,8 @@ def prove(api, tell):
 
 
 def stream(api, agent):
-    """Asks the agent on a new thread. Returns when the first and the last text of the answer came, in seconds."""
+    """Asks the agent on a new thread. Returns when the first and the last text of the answer came,
+    in seconds."""
     thread = api.call(200, "POST", f"{agent}/threads", {})["thread_id"]
     began, times, error = time.monotonic(), [], None
     with api.open("POST", f"{agent}/threads/{thread}/runs/stream", {

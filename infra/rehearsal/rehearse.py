@@ -1,5 +1,5 @@
-"""Creates, uses, updates and deletes the translated template on LocalStack, an emulation of AWS that is not ours, and the network. Nothing is
-sent anywhere else.
+"""Creates, uses, updates and deletes the translated template on LocalStack, an emulation of AWS
+that is not ours, and the network. Nothing is sent anywhere else.
 
 Usage: rehearse.py translated.json network.json
 """
@@ -118,7 +118,8 @@ def localstack():
 
 
 def offer_packages(files):
-    """Makes LocalStack use installed programs in place of downloads: DynamoDB Local, a Java for it, and the server of the tables' streams."""
+    """Makes LocalStack use installed programs in place of downloads: DynamoDB Local, a Java for it,
+    and the server of the tables' streams."""
     libraries = next((ROOT / ".tools" / "dynamodb-local").glob("*/DynamoDBLocal-*.jar")).parent
     java, jar = files / "java/21/bin/java", files / "dynamodb-local/2/DynamoDBLocal.jar"
     for file in (java, jar):
@@ -146,7 +147,8 @@ def await_ready(process, address):
 
 
 def upload(s3, template):
-    """Puts the files that the template names into the bucket, as `sam package` does: definitions of state machines, and archives of programs."""
+    """Puts the files that the template names into the bucket, as `sam package` does: definitions of
+    state machines, and archives of programs."""
     s3.create_bucket(Bucket=BUCKET)
     for resource in template["Resources"].values():
         properties = resource.get("Properties", {})
@@ -194,7 +196,8 @@ class Rehearsal:
         self._await("stack_create_complete")
 
     def update(self, **parameters):
-        """Updates the stack. On AWS each function then has a new version, to which CloudFormation moves the alias; LocalStack does not move it."""
+        """Updates the stack. On AWS each function then has a new version, to which CloudFormation
+        moves the alias; LocalStack does not move it."""
         self._call(self.formation.update_stack, **parameters)
         self._await("stack_update_complete")
         functions = self.clients("lambda")
@@ -226,7 +229,8 @@ class Rehearsal:
         return [f["FunctionName"] for page in self.clients("lambda").get_paginator("list_functions").paginate() for f in page["Functions"]]
 
     def versions(self):
-        """Returns what the functions say that their version is, as their callers reach them: by the alias."""
+        """Returns what the functions say that their version is, as their callers reach them: by the
+        alias."""
         functions, found = self.clients("lambda"), set()
         for name in self.functions():
             live = functions.get_alias(FunctionName=name, Name="live")["FunctionVersion"]  # LocalStack knows no function by the name of an alias
@@ -247,7 +251,8 @@ def records(clients, table):
 
 
 def restore(clients, table):
-    """Makes a copy of a table as a restore of AWS does, which DynamoDB Local does not have. Returns the name of the copy."""
+    """Makes a copy of a table as a restore of AWS does, which DynamoDB Local does not have. Returns
+    the name of the copy."""
     tables, name = clients("dynamodb"), f"{table}-then"
     described = tables.describe_table(TableName=table)["Table"]
     tables.create_table(
@@ -259,7 +264,8 @@ def restore(clients, table):
 
 
 def use(api):
-    """Makes a deployment, follows its rollout to where a stack without a network for agents ends it, and deletes the deployment."""
+    """Makes a deployment, follows its rollout to where a stack without a network for agents ends
+    it, and deletes the deployment."""
     check_callers(api)
     made = api.call(201, "POST", "/v2/deployments", {
         "name": "rehearsal", "source": "external_docker", "source_config": {}, "source_revision_config": {"image_uri": "registry.example/agent:1"}, "secrets": []})
@@ -272,7 +278,8 @@ def use(api):
 
 
 def without(template):
-    """Returns the template without the resources that LocalStack lacks; references to them become ARNs."""
+    """Returns the template without the resources that LocalStack lacks; references to them become
+    ARNs."""
     left_out = {name for name, resource in template["Resources"].items() if resource["Type"] in LACKS}
 
     def named(reference):
@@ -308,7 +315,8 @@ def planted(template):
 
 
 def rehearse_network(clients, template):
-    """Creates and deletes the network of the environment `trial`, and looks whether its outputs are parameters of the stack's template."""
+    """Creates and deletes the network of the environment `trial`, and looks whether its outputs are
+    parameters of the stack's template."""
     network = Rehearsal(clients, template, "slipwaytrial-network")
     network.create(NamePrefix="slipwaytrial")
     environment = clients.environment | {"PATH": f"{ROOT}/.tools/sam/bin:{os.environ['PATH']}", "SAM_CLI_TELEMETRY": "0"}
@@ -321,7 +329,8 @@ def rehearse_network(clients, template):
 
 
 def rehearse_account(clients):
-    """Runs the parts of account.py that need no account: its proof on a server of this machine, and the deletion of what a stack leaves."""
+    """Runs the parts of account.py that need no account: its proof on a server of this machine, and
+    the deletion of what a stack leaves."""
     with tempfile.TemporaryDirectory() as home:
         process = subprocess.Popen([ROOT / "bin" / "slipway", "serve", "--listen", "127.0.0.1:0", "--data", home], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -355,7 +364,8 @@ def rehearse_account(clients):
 
 
 def rehearse(template, network, tell):
-    """Creates, uses, updates and deletes the stack, and raises Failed if something is not as it should be."""
+    """Creates, uses, updates and deletes the stack, and raises Failed if something is not as it
+    should be."""
     with localstack() as clients:
         tell("LocalStack is ready")
         upload(clients("s3"), template)

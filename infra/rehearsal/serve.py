@@ -1,7 +1,11 @@
-"""Runs LocalStack on this machine, with two things that its free edition lacks: functions run as processes, and API Gateway asks authorizers.
+"""Runs LocalStack on this machine, with two things that its free edition lacks: functions run as
+processes, and API Gateway asks authorizers.
 
-A process asks for events as Lambda's runtime API prescribes (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html). An authorizer
-gets and answers what https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-lambda-authorizer-input.html describes.
+A process asks for events as Lambda's runtime API prescribes
+(https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html). An authorizer gets and answers
+what
+https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-lambda-authorizer-input.html
+describes.
 """
 
 import json
@@ -36,7 +40,8 @@ class Silent(WSGIRequestHandler):
 
 
 class ProcessExecutor(DockerRuntimeExecutor):
-    """Runs one environment of a function: a process of its `bootstrap`, and the runtime API that it asks."""
+    """Runs one environment of a function: a process of its `bootstrap`, and the runtime API that it
+    asks."""
 
     def __init__(self, id, function_version):
         super().__init__(id, function_version)
@@ -115,7 +120,8 @@ class ProcessExecutor(DockerRuntimeExecutor):
 
 
 def authorize(_, context, __):
-    """Asks the authorizer of a method, and gives its context to the integration. It caches no answer."""
+    """Asks the authorizer of a method, and gives its context to the integration. It caches no
+    answer."""
     authorizer = context.deployment.rest_api.authorizers.get(context.resource_method.get("authorizerId"))
     if not authorizer:
         return

@@ -1,6 +1,8 @@
-"""Checks in a translated template that everything calls a function by its alias, which is what a deployment shifts: integrations, authorizers, permissions, rules and state
-machines. A caller of the function itself would skip the shift, and would keep to code that is rolled back. And it checks that alarms watch each version that calls are
-shifted to, and that CodeDeploy may shift the calls of each function."""
+"""Checks in a translated template that everything calls a function by its alias, which is what a
+deployment shifts: integrations, authorizers, permissions, rules and state machines. A caller of the
+function itself would skip the shift, and would keep to code that is rolled back. And it checks that
+alarms watch each version that calls are shifted to, and that CodeDeploy may shift the calls of each
+function."""
 
 import fnmatch
 import re
@@ -14,7 +16,8 @@ ABOUT = {"AWS::Lambda::Alias", "AWS::Lambda::Version", "AWS::Lambda::EventInvoke
 
 
 def check(resources):
-    """Returns a sentence for each function without an alias, and for each resource that refers to a function instead of its alias."""
+    """Returns a sentence for each function without an alias, and for each resource that refers to a
+    function instead of its alias."""
     functions = {name for name, resource in resources.items() if resource["Type"] == "AWS::Lambda::Function"}
     aliases = {alias_of(resource): name for name, resource in resources.items() if resource["Type"] == "AWS::Lambda::Alias" and resource["Properties"].get("Name") == ALIAS}
     problems = [f"{name} has no alias {ALIAS}" for name in sorted(functions - aliases.keys())]
@@ -28,7 +31,8 @@ def check(resources):
 
 
 def unwatched(resources, aliases):
-    """Returns a sentence for each function whose calls are shifted to a version that no alarm of its deployment group watches."""
+    """Returns a sentence for each function whose calls are shifted to a version that no alarm of
+    its deployment group watches."""
     problems = []
     for function, alias in sorted(aliases.items()):
         shift = resources[alias].get("UpdatePolicy", {}).get("CodeDeployLambdaAliasUpdate")
@@ -44,7 +48,8 @@ def unwatched(resources, aliases):
 
 
 def uninvited(resources, aliases):
-    """Returns a sentence for each alias that API Gateway or EventBridge calls and that does not admit the service."""
+    """Returns a sentence for each alias that API Gateway or EventBridge calls and that does not
+    admit the service."""
     admitted = {(principal, alias) for resource in resources.values() if resource["Type"] == "AWS::Lambda::Permission"
                 for principal in [resource["Properties"]["Principal"]] for alias in references(resource["Properties"]["FunctionName"])}
     callers = {"AWS::ApiGateway::RestApi": "apigateway.amazonaws.com", "AWS::Events::Rule": "events.amazonaws.com"}
@@ -58,7 +63,8 @@ def uninvited(resources, aliases):
 
 
 def unshiftable(resources, aliases):
-    """Returns a sentence for each function whose calls are to be shifted by a role that may not change its alias. The stack's name has the longest allowed length."""
+    """Returns a sentence for each function whose calls are to be shifted by a role that may not
+    change its alias. The stack's name has the longest allowed length."""
     problems, names = [], quotas.names_of("s" * quotas.LONGEST_STACK, "us-east-1")
     for function, alias in sorted(aliases.items()):
         shift = resources[alias].get("UpdatePolicy", {}).get("CodeDeployLambdaAliasUpdate")

@@ -1,4 +1,5 @@
-"""Plants callers that skip an alias in a small translated template, and looks whether aliases.py tells of them.
+"""Plants callers that skip an alias in a small translated template, and looks whether aliases.py
+tells of them.
 
 Usage: python -m unittest discover -s infra/sam -p '*_test.py'
 """
@@ -81,7 +82,8 @@ class Aliases(unittest.TestCase):
 
 
 class Versions(unittest.TestCase):
-    """What SAM publishes, which is why `make deploy` writes a checksum of the parameters beside the code."""
+    """What SAM publishes, which is why `make deploy` writes a checksum of the parameters beside the
+    code."""
 
     def versions(self, code="", **parameters):
         translated = transform("template.yaml", parameters, code)

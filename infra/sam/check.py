@@ -1,6 +1,8 @@
-"""Transforms template.yaml as CloudFormation will, and checks what only shows then: whether streaming routes stream, whether every method
-asks its authorizer, whether everything calls functions by their aliases, and, for each environment of samconfig.toml, whether the result is within
-AWS's quotas (quotas.py, concurrency.py) and, for the longest name of a stack, within the bounds of this project. Nothing is sent anywhere.
+"""Transforms template.yaml as CloudFormation will, and checks what only shows then: whether
+streaming routes stream, whether every method asks its authorizer, whether everything calls
+functions by their aliases, and, for each environment of samconfig.toml, whether the result is
+within AWS's quotas (quotas.py, concurrency.py) and, for the longest name of a stack, within the
+bounds of this project. Nothing is sent anywhere.
 
 Usage: check.py template.yaml
 """
@@ -29,14 +31,16 @@ METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "x-amazon
 
 @functools.cache
 def document(name):
-    """Returns an interface document. It is large, and the parser in C reads it in a tenth of the time."""
+    """Returns an interface document. It is large, and the parser in C reads it in a tenth of the
+    time."""
     text = (Path(__file__).parent.parent / "openapi" / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @functools.cache
 def open_operations():
-    """Returns the (path, method) of each operation that the interface documents declare open to everybody, and of the documents themselves."""
+    """Returns the (path, method) of each operation that the interface documents declare open to
+    everybody, and of the documents themselves."""
     found = set()
     for name, bases in (("controlplane", ["", "/api-host"]), ("agentserver", ["/d/{deployment_id}"])):
         paths = document(name)["paths"]
@@ -53,7 +57,8 @@ def open_operations():
 
 @functools.cache
 def streaming_operations():
-    """Returns the (path, method) of each operation that streams or waits: its answer is a stream, or says where it can be taken up again."""
+    """Returns the (path, method) of each operation that streams or waits: its answer is a stream,
+    or says where it can be taken up again."""
     found = set()
     for name, bases in (("controlplane", ["", "/api-host"]), ("agentserver", ["/d/{deployment_id}"])):
         for path, item in document(name)["paths"].items():
@@ -73,7 +78,8 @@ def environments():
 
 
 def api_of(translated, compute):
-    """Returns the API as CloudFormation makes it for a value of RunnerCompute, without the methods that a condition leaves out."""
+    """Returns the API as CloudFormation makes it for a value of RunnerCompute, without the methods
+    that a condition leaves out."""
     names = policies.names_of(translated, {"RunnerCompute": compute})
     body = next(r for r in translated["Resources"].values() if r["Type"] == "AWS::ApiGateway::RestApi")["Properties"]["Body"]
     api = policies.decide(body, translated, names)
@@ -83,7 +89,8 @@ def api_of(translated, compute):
 
 
 def check_api(api):
-    """Returns what is wrong with an API, how many methods it has, how many of them stream, and its resources."""
+    """Returns what is wrong with an API, how many methods it has, how many of them stream, and its
+    resources."""
     everybody, streams = open_operations(), streaming_operations()
     # Own applications of repositories have routes of their own, and their answers may be streams.
     streams_wanted = {route for route, _ in streams} | OWN

@@ -1,4 +1,5 @@
-"""Compares the concurrency that an environment reserves with what Lambda lets an account reserve: all but 100 of its quota."""
+"""Compares the concurrency that an environment reserves with what Lambda lets an account reserve:
+all but 100 of its quota."""
 
 import policies
 import quotas
@@ -7,7 +8,8 @@ KEPT = 100  # Lambda keeps them for functions that reserve nothing
 
 
 def check(translated, parameters):
-    """Returns a sentence if functions reserve, or keep ready without a reservation, more than the account's quota (ConcurrencyQuota) allows."""
+    """Returns a sentence if functions reserve, or keep ready without a reservation, more than the
+    account's quota (ConcurrencyQuota) allows."""
     names = policies.names_of(translated, parameters)
     reserved = 0
     for name, resource in translated["Resources"].items():

@@ -1,4 +1,5 @@
-"""Plants reservations of concurrency that no account allows, and looks whether concurrency.py tells of them.
+"""Plants reservations of concurrency that no account allows, and looks whether concurrency.py tells
+of them.
 
 Usage: python -m unittest discover -s infra/sam -p '*_test.py'
 """

@@ -1,5 +1,6 @@
-"""Compares deployer.yaml with what CloudFormation asks of AWS in the name of whoever deploys the translated template, and prints the calls and the
-policies for the simulator of IAM (internal/test/emulator/iam/asked.mjs). Nothing is sent anywhere.
+"""Compares deployer.yaml with what CloudFormation asks of AWS in the name of whoever deploys the
+translated template, and prints the calls and the policies for the simulator of IAM
+(internal/test/emulator/iam/asked.mjs). Nothing is sent anywhere.
 
 Usage: deployer.py template.yaml infra/deployer.yaml
 """
@@ -209,7 +210,8 @@ class Deployment:
         return [self.arn(logical)]
 
     def about_group(self, logical, properties, action):
-        """Returns the ARN of a deployment group, of its configuration, which is AWS's, or of its application."""
+        """Returns the ARN of a deployment group, of its configuration, which is AWS's, or of its
+        application."""
         application = properties["ApplicationName"]["Ref"]
         if action == "GetDeploymentConfig":
             return f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:deploymentconfig:{self.text(properties['DeploymentConfigName'])}"
@@ -218,7 +220,8 @@ class Deployment:
         return f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:deploymentgroup:{self.name(application)}/{self.name(logical)}"
 
     def of_role(self, logical, properties):
-        """Yields what attaches policies to a role, and what hands it to the services that may assume it."""
+        """Yields what attaches policies to a role, and what hands it to the services that may
+        assume it."""
         for policy in properties.get("ManagedPolicyArns", []):
             attached = self.arn(policy["Ref"]) if isinstance(policy, dict) and policy.get("Ref") in self.resources else self.text(policy)
             for action in ("iam:AttachRolePolicy", "iam:DetachRolePolicy"):
@@ -307,7 +310,8 @@ def deployer(path):
 
 
 def unneeded(documents, calls):
-    """Returns a sentence for each action that a policy allows and no call needs, and for each policy that is too long."""
+    """Returns a sentence for each action that a policy allows and no call needs, and for each
+    policy that is too long."""
     allowed = {action for document in documents for statement in document["Statement"] if statement["Effect"] == "Allow" for action in statement["Action"]}
     problems = [f"nothing needs {action}" for action in sorted(allowed - UNKNOWN - {c["action"] for c in calls})]
     # IAM counts a policy without its white space.

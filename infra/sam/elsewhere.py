@@ -1,7 +1,9 @@
-"""Lists calls of functions to services of AWS that no end-to-end test reaches (ECS, CodeBuild, ECR, S3, logs and what releases need), about the
-resources that the adapters name, for the simulator of IAM. Each action that a role allows of these services must be in the list. And it lists the
-partitions of the table that functions which answer strangers must reach, and those that they must not; and the functions whose traffic CodeDeploy
-shifts, and those of a stack whose name begins with this one's. What a role may change without a name of this stack must be in a list, too.
+"""Lists calls of functions to services of AWS that no end-to-end test reaches (ECS, CodeBuild, ECR,
+S3, logs and what releases need), about the resources that the adapters name, for the simulator of
+IAM. Each action that a role allows of these services must be in the list. And it lists the
+partitions of the table that functions which answer strangers must reach, and those that they must
+not; and the functions whose traffic CodeDeploy shifts, and those of a stack whose name begins with
+this one's. What a role may change without a name of this stack must be in a list, too.
 
 Usage: elsewhere.py template.yaml
 """
@@ -124,7 +126,8 @@ def partitions(functions, rows):
 
 
 def unlisted(roles):
-    """Returns a sentence for each action of these services that a role allows and that is not in the list."""
+    """Returns a sentence for each action of these services that a role allows and that is not in
+    the list."""
     for function, role in roles.items():
         listed = {action for actions, _, _ in CALLS.get(function, []) for action in actions.split()}
         allowed = {action for document in role["policies"] for statement in document["Statement"] for action in statement["Action"]}
@@ -132,7 +135,8 @@ def unlisted(roles):
 
 
 def shared(roles):
-    """Returns a sentence for each action by which a role may change what need not be of this stack and that SHARED lacks, and for each that it has in vain."""
+    """Returns a sentence for each action by which a role may change what need not be of this stack
+    and that SHARED lacks, and for each that it has in vain."""
     for name in sorted(roles.keys() | SHARED.keys()):
         allowed = set()
         for document in roles.get(name, {"policies": []})["policies"]:

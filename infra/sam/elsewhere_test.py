@@ -1,4 +1,5 @@
-"""Plants permissions for what need not be of the stack, and looks whether elsewhere.py tells of them.
+"""Plants permissions for what need not be of the stack, and looks whether elsewhere.py tells of
+them.
 
 Usage: python -m unittest discover -s infra/sam -p '*_test.py'
 """
@@ -9,7 +10,8 @@ import elsewhere
 
 
 def roles(**planted):
-    """Returns roles that allow what SHARED lists, and what is planted: actions and a resource by the name of a role."""
+    """Returns roles that allow what SHARED lists, and what is planted: actions and a resource by
+    the name of a role."""
     allowed = {name: [(actions, "*")] for name, actions in elsewhere.SHARED.items()}
     for name, more in planted.items():
         allowed[name] = allowed.get(name, []) + [more]

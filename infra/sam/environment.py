@@ -1,8 +1,11 @@
 """Prints what the Makefile tells SAM of an environment of samconfig.toml.
 
-Usage: environment.py CONFIG network      the arguments with which `sam deploy` makes the environment's network, a stack beside its own
-       environment.py CONFIG overrides    the parameters of template.yaml; overrides on SAM's command line replace those of the file
-       environment.py CONFIG outputs      the parameters of template.yaml that describe the network, as its stack puts them out
+Usage: environment.py CONFIG network      the arguments with which `sam deploy` makes the
+environment's network, a stack beside its own
+       environment.py CONFIG overrides    the parameters of template.yaml; overrides on SAM's
+       command line replace those of the file
+       environment.py CONFIG outputs      the parameters of template.yaml that describe the network,
+       as its stack puts them out
 """
 
 import json

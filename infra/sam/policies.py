@@ -1,5 +1,6 @@
-"""Prints what the role of each function allows in the stack that `slipway-local` serves, and what the policies of keys do, as JSON:
-{"roles": {function: {"policies": [document, ...], "boundary": document}}, "resources": {ARN: document}}.
+"""Prints what the role of each function allows in the stack that `slipway-local` serves, and what
+the policies of keys do, as JSON: {"roles": {function: {"policies": [document, ...], "boundary":
+document}}, "resources": {ARN: document}}.
 
 Usage: policies.py template.yaml [Parameter=value ...]
 """
@@ -62,7 +63,8 @@ def decide(value, translated, names):
 
 
 def policies(translated, parameters, others=()):
-    """Returns what this program prints. Of other roles than those of functions, only the named ones are in it."""
+    """Returns what this program prints. Of other roles than those of functions, only the named ones
+    are in it."""
     resources = translated["Resources"]
     names = names_of(translated, parameters)
 

@@ -1,8 +1,11 @@
-"""Computes what AWS would count of the translated template, for one stack in one region, and compares it with AWS's quotas.
+"""Computes what AWS would count of the translated template, for one stack in one region, and
+compares it with AWS's quotas.
 
-A quota is hard where AWS says so (Lambda, IAM, CloudFormation: "Quotas" pages of each service); API Gateway's resources are
-adjustable, but only for each account and region and by support. A check fails at 80 % of a quota, so that the next feature fits. The bounds that
-this project sets itself are lower, and fail when they are passed; so do lengths of names, which depend on what people choose.
+A quota is hard where AWS says so (Lambda, IAM, CloudFormation: "Quotas" pages of each service); API
+Gateway's resources are adjustable, but only for each account and region and by support. A check
+fails at 80 % of a quota, so that the next feature fits. The bounds that this project sets itself
+are lower, and fail when they are passed; so do lengths of names, which depend on what people
+choose.
 
 It computes neither the capacity units of the web ACL nor the metrics of the dashboard.
 """
@@ -34,7 +37,8 @@ NAMES = {
 
 
 def resolve(value, names):
-    """Returns value with its intrinsic functions replaced by texts as long as the real ones. !If takes the longer branch."""
+    """Returns value with its intrinsic functions replaced by texts as long as the real ones. !If
+    takes the longer branch."""
     if isinstance(value, list):
         return [resolve(item, names) for item in value if item != {"Ref": "AWS::NoValue"}]
     if not isinstance(value, dict):
@@ -70,7 +74,8 @@ def substitute(name, names):
 
 
 def physical(stack, logical):
-    """Returns a name as CloudFormation makes it of a logical id: at most 64 characters, the last of them random."""
+    """Returns a name as CloudFormation makes it of a logical id: at most 64 characters, the last of
+    them random."""
     return f"{stack}-{logical}"[:51] + "-AbCdEfGhIjKl"
 
 
@@ -87,7 +92,8 @@ def size(document):
 
 
 def resource_policies(resources, names):
-    """Returns the bytes of each function's resource policy: a statement for each AWS::Lambda::Permission, as Lambda stores it."""
+    """Returns the bytes of each function's resource policy: a statement for each
+    AWS::Lambda::Permission, as Lambda stores it."""
     sizes = {}
     for logical, resource in resources.items():
         if resource["Type"] != "AWS::Lambda::Permission":
@@ -109,7 +115,8 @@ def resource_policies(resources, names):
 
 
 def definition(properties, names):
-    """Returns the definition of a state machine, which a transformed template has by the name of its file, with its substitutions."""
+    """Returns the definition of a state machine, which a transformed template has by the name of
+    its file, with its substitutions."""
     if "DefinitionS3Location" not in properties:
         return json.dumps(properties.get("DefinitionString", properties.get("Definition", "")))
     text = (MACHINES / properties["DefinitionS3Location"]["Key"]).read_text(encoding="utf-8")
@@ -127,7 +134,8 @@ def texts(value):
 
 
 def given_names(resource):
-    """Yields (property, value, most) for each name that a template gives to a resource. A type without a bound has a bound of 0."""
+    """Yields (property, value, most) for each name that a template gives to a resource. A type
+    without a bound has a bound of 0."""
     most = {name: bound for (kind, name), bound in NAMES.items() if kind == resource["Type"]}
     for name in most or ("Name", resource["Type"].rpartition("::")[2] + "Name"):
         value = resource.get("Properties", {})
@@ -190,7 +198,8 @@ def measure(translated, nodes, stack, region):
 
 
 def check(translated, nodes, stack, region):
-    """Prints what comes nearest to its quota, and returns a sentence for each value above 80 % of its quota."""
+    """Prints what comes nearest to its quota, and returns a sentence for each value above 80 % of
+    its quota."""
     rows = sorted(measure(translated, nodes, stack, region), key=lambda row: row[1] / row[2], reverse=True)
     for what, value, quota in rows[:3]:
         print(f"{stack} in {region}: {what}: {value} of {quota}")

@@ -1,4 +1,5 @@
-"""Plants a fault of each kind in a small translated template, and looks whether quotas.py tells of it.
+"""Plants a fault of each kind in a small translated template, and looks whether quotas.py tells of
+it.
 
 Usage: python -m unittest discover -s infra/sam -p '*_test.py'
 """

@@ -6,10 +6,13 @@ INTERFACES = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:A
 
 
 def check(resources):
-    """Returns a sentence for each function whose role lets it write to log groups of other stacks, or change network interfaces of the account.
+    """Returns a sentence for each function whose role lets it write to log groups of other stacks,
+    or change network interfaces of the account.
 
-    The translator gives each role that it makes a managed policy that allows writing to all log groups and, in a VPC, one that allows Lambda to make
-    network interfaces. A role is bounded when its permissions boundary denies the first for everything but what it names, and the second to functions.
+    The translator gives each role that it makes a managed policy that allows writing to all log
+    groups and, in a VPC, one that allows Lambda to make network interfaces. A role is bounded when
+    its permissions boundary denies the first for everything but what it names, and the second to
+    functions.
     """
     problems = []
     for name, resource in resources.items():
@@ -32,7 +35,8 @@ def statements(policy):
 
 
 def keeps_interfaces(policy):
-    """Tells whether a managed policy denies functions to change network interfaces. Lambda itself, which makes them, is no function."""
+    """Tells whether a managed policy denies functions to change network interfaces. Lambda itself,
+    which makes them, is no function."""
     return any(
         statement["Effect"] == "Deny" and INTERFACES <= set(statement["Action"]) and statement.get("Resource") == "*"
         and str(statement.get("Condition", {}).get("ArnLike", {}).get("lambda:SourceFunctionArn")).endswith(":function:*'}")
@@ -40,7 +44,8 @@ def keeps_interfaces(policy):
 
 
 def denies(policy):
-    """Tells whether a managed policy denies writing to all log groups but those of names that begin with the stack's prefix."""
+    """Tells whether a managed policy denies writing to all log groups but those of names that begin
+    with the stack's prefix."""
     for statement in statements(policy):
         others = [str(resource) for resource in statement.get("NotResource", [])]
         if statement["Effect"] == "Deny" and WRITES <= set(statement["Action"]) and others and not any(o.endswith("log-group:*'}") for o in others):

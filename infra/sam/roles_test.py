@@ -1,4 +1,5 @@
-"""Plants a role without a bound in a small translated template, and looks whether roles.py tells of it.
+"""Plants a role without a bound in a small translated template, and looks whether roles.py tells of
+it.
 
 Usage: python -m unittest discover -s infra/sam -p '*_test.py'
 """

@@ -1,5 +1,5 @@
-"""Evaluates the section Rules of template.yaml as CloudFormation documents it ("Rule-specific intrinsic functions"), for parameters that belong
-together and for parameters that do not.
+"""Evaluates the section Rules of template.yaml as CloudFormation documents it ("Rule-specific
+intrinsic functions"), for parameters that belong together and for parameters that do not.
 
 Usage: python -m unittest discover -s infra/sam -p '*_test.py'
 """
@@ -37,7 +37,8 @@ def holds(condition, parameters):
 
 
 def refusals(parameters):
-    """Returns why CloudFormation refuses a stack with these parameters; the others have their defaults."""
+    """Returns why CloudFormation refuses a stack with these parameters; the others have their
+    defaults."""
     rules = TEMPLATE["Rules"].values()
     return [a["AssertDescription"] for rule in rules if holds(rule["RuleCondition"], parameters) for a in rule["Assertions"] if not holds(a["Assert"], parameters)]
 

@@ -1,4 +1,5 @@
-"""Transforms a template as CloudFormation will, if it is one of SAM, and prints the result as JSON. Nothing is sent anywhere.
+"""Transforms a template as CloudFormation will, if it is one of SAM, and prints the result as JSON.
+Nothing is sent anywhere.
 
 Usage: transform.py template.yaml [Parameter=value ...]
 """
@@ -16,8 +17,8 @@ PARAMETERS = {"AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::StackNa
 
 
 def transform(path, parameters=None, code=""):
-    """Returns the translated template of a file, for parameters; SAM itself decides by some. The keys of the functions' code begin with code: SAM
-    knows new code by its key."""
+    """Returns the translated template of a file, for parameters; SAM itself decides by some. The
+    keys of the functions' code begin with code: SAM knows new code by its key."""
     with open(path, encoding="utf-8") as file:
         template = yaml_parse(file.read())
     if "Transform" not in template:

@@ -1,4 +1,5 @@
-"""Streams an answer and interrupts it with a second question. Arguments: the agent's URL, an API key.
+"""Streams an answer and interrupts it with a second question. Arguments: the agent's URL, an API
+key.
 
 Needs the framework's own client package: pip install langgraph-sdk
 """

@@ -1,4 +1,5 @@
-"""Map-reduce: one branch for each subject, all at once, and one that chooses among what they made."""
+"""Map-reduce: one branch for each subject, all at once, and one that chooses among what they
+made."""
 
 import operator
 from typing import Annotated

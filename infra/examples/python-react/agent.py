@@ -1,4 +1,5 @@
-"""A ReAct agent: the model asks for tools until it can answer. A scripted model stands in for a real one, so that nothing but this file is needed."""
+"""A ReAct agent: the model asks for tools until it can answer. A scripted model stands in for a
+real one, so that nothing but this file is needed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +16,8 @@ from langgraph.prebuilt import ToolNode, tools_condition
 
 
 class ScriptedModel(BaseChatModel):
-    """Asks for the weather in each city that the question names, and then repeats what the tool has said, word by word."""
+    """Asks for the weather in each city that the question names, and then repeats what the tool has
+    said, word by word."""
 
     @property
     def _llm_type(self) -> str:

@@ -93,7 +93,7 @@ func isSelector(expression ast.Expr, name, member string) bool {
 const commentColumns = 100
 
 // proseMarks matches what precedes the first word of a line of prose or of a comment.
-var proseMarks = regexp.MustCompile(`^\s*(//|/\*+|#+|[-*>]|\d+\.)?\s*`)
+var proseMarks = regexp.MustCompile(`^\s*(//|/\*+|#+|[-*>]|"""|\d+\.)?\s*`)
 
 // TestCommentsAreNarrow keeps comments readable beside the code, and Markdown files readable as
 // text, except in generated files. A line without a space, such as a link, cannot be broken.
@@ -131,7 +131,7 @@ func (f file) proseLines() func(line string) bool {
 		line = strings.TrimLeft(line, "\t ")
 		// A type behind a tag, such as @param, is in one line.
 		return !strings.HasPrefix(line, "* @") &&
-			slices.ContainsFunc([]string{"# ", "// ", "/*", "* "}, func(mark string) bool { return strings.HasPrefix(line, mark) })
+			slices.ContainsFunc([]string{"# ", "// ", "/*", "* ", `"""`}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 	}
 }
 

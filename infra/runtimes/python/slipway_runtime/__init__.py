@@ -1,11 +1,12 @@
 """Hosts the graphs that framework.json names and speaks Slipway's container contract.
 
-An invocation carries everything a graph needs, its checkpoints included, and everything the graph makes of it leaves in the answer's
-events: the process keeps nothing between two invocations.
+An invocation carries everything a graph needs, its checkpoints included, and everything the graph
+makes of it leaves in the answer's events: the process keeps nothing between two invocations.
 
     config      reads framework.json
     framework   what the framework's releases differ in
-    loader      turns "path/to/file.py:variable" into a graph, or into one sentence about what is wrong
+    loader      turns "path/to/file.py:variable" into a graph, or into one sentence about what is
+                wrong
     invocation  the JSON forms of the contract
     checkpointer  a checkpointer of the framework's own interface that lives for one invocation
     recorder    makes `checkpoint` and `writes` events of what the checkpointer is given

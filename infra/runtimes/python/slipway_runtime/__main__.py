@@ -1,4 +1,5 @@
-"""Serves the graphs of a repository: python -m slipway_runtime [--config framework.json] [--check]."""
+"""Serves the graphs of a repository: python -m slipway_runtime [--config framework.json]
+[--check]."""
 
 import argparse
 import contextlib
@@ -102,7 +103,8 @@ def listen_at(path: str) -> socket.socket:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket that names its protocol, because asyncio turns Nagle's algorithm off for those only: with it, each event may wait 40 ms."""
+    """A listening socket that names its protocol, because asyncio turns Nagle's algorithm off for
+    those only: with it, each event may wait 40 ms."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))

@@ -1,6 +1,8 @@
-"""The repository's own HTTP application: the agent server sends it the requests that are for it, and this module hands them to it.
+"""The repository's own HTTP application: the agent server sends it the requests that are for it,
+and this module hands them to it.
 
-The application runs on the loop of the graphs, because it may share clients and locks with them. So an application that blocks does not stop the answers to GET /ping.
+The application runs on the loop of the graphs, because it may share clients and locks with them. So
+an application that blocks does not stop the answers to GET /ping.
 """
 
 import asyncio
@@ -95,7 +97,8 @@ _OWN_ROUTES_ONLY = ("CORSMiddleware", "GZipMiddleware", "TrustedHostMiddleware",
 
 
 def refuse_middleware(path: str, app: Any) -> None:
-    """Refuses middleware by name that would be missing on the agent server's routes: the public server applies the application's middleware to these routes, too."""
+    """Refuses middleware by name that would be missing on the agent server's routes: the public
+    server applies the application's middleware to these routes, too."""
     names = [getattr(getattr(m, "cls", None), "__name__", str(m)) for m in getattr(app, "user_middleware", None) or []]
     if others := [name for name in names if name not in _OWN_ROUTES_ONLY]:
         raise UserError(
@@ -105,7 +108,8 @@ def refuse_middleware(path: str, app: Any) -> None:
 
 
 class _Lifespan:
-    """Sends an application the events of its start and its end, in one task, as the ASGI specification asks."""
+    """Sends an application the events of its start and its end, in one task, as the ASGI
+    specification asks."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], state: dict[str, Any]) -> None:
         self._app, self._state = app, state
@@ -124,7 +128,8 @@ class _Lifespan:
             await self._ask("lifespan.shutdown")
 
     async def _ask(self, kind: str) -> Message | None:
-        """Returns the answer of the application, None if the application has no lifespan and ends without an answer."""
+        """Returns the answer of the application, None if the application has no lifespan and ends
+        without an answer."""
         assert self._task is not None
         await self._events.put({"type": kind})
         answer = asyncio.create_task(self._answers.get())

@@ -1,7 +1,8 @@
-"""The repository's own authentication: its handlers say who sent a request to the agent server, and what that user may do.
+"""The repository's own authentication: its handlers say who sent a request to the agent server, and
+what that user may do.
 
-The agent server asks for every request and enforces the answers. Nothing is kept between two of them. Whatever a handler does but to let a user in
-in so many words, lets nobody in.
+The agent server asks for every request and enforces the answers. Nothing is kept between two of
+them. Whatever a handler does but to let a user in in so many words, lets nobody in.
 """
 
 import asyncio
@@ -43,7 +44,8 @@ class Authentication:
         self._wanted = _parameters(handler)
 
     async def rule(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Answers a question of the agent server. An error that no handler means is one of the repository, and no answer."""
+        """Answers a question of the agent server. An error that no handler means is one of the
+        repository, and no answer."""
         work, denies = (self._user, 401) if fields.get("operation") == "authenticate" else (self._access, 403)
         try:
             async with asyncio.timeout(LIMIT):

@@ -1,7 +1,8 @@
 """The two event loops of the process: one serves HTTP, the other runs graphs.
 
-So a node that blocks its loop, as asynchronous code should not and does, stops neither the answer to GET /ping nor the notice that a caller
-has gone. Synchronous nodes run in threads, as the framework does it; there are many, because each may wait for long.
+So a node that blocks its loop, as asynchronous code should not and does, stops neither the answer
+to GET /ping nor the notice that a caller has gone. Synchronous nodes run in threads, as the
+framework does it; there are many, because each may wait for long.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """A checkpointer of the framework's own interface that lives for one invocation.
 
-It is seeded with what the server kept, and tells a listener of everything that it is given, in a form that seeds the next one. Values are
-serialised as soon as they come, because a graph goes on changing them; each version of a channel only once.
+It is seeded with what the server kept, and tells a listener of everything that it is given, in a
+form that seeds the next one. Values are serialised as soon as they come, because a graph goes on
+changing them; each version of a channel only once.
 """
 
 import threading
@@ -72,13 +73,15 @@ class Saved:
     writes: dict[tuple[str, int], Write]
 
     def ordered(self) -> list[tuple[str, Write]]:
-        """The writes with their task ids, in the order in which the framework applies those of a step."""
+        """The writes with their task ids, in the order in which the framework applies those of a
+        step."""
         items = sorted(self.writes.items(), key=lambda item: (item[1].task_path, *item[0]))
         return [(task_id, write) for (task_id, _), write in items]
 
 
 class Listener(Protocol):
-    """Hears of the invocation's own thread, from whatever thread of the process the framework is in."""
+    """Hears of the invocation's own thread, from whatever thread of the process the framework is
+    in."""
 
     def on_checkpoint(self, ns: str, saved: Saved) -> None: ...
 
@@ -157,7 +160,8 @@ class Checkpointer(BaseCheckpointSaver[int]):
         return self.serde.loads_typed(saved.metadata)
 
     def results(self, saved: Saved, channels: Container[str]) -> dict[str, Any]:
-        """What the tasks of the step that led to a checkpoint have returned, by task: what they have written to these channels, as clients see it."""
+        """What the tasks of the step that led to a checkpoint have returned, by task: what they
+        have written to these channels, as clients see it."""
         before = self._of(self._thread_id, "").get(saved.parent_id or "")
         results: dict[str, Any] = {}
         for task_id, write in before.ordered() if before else ():
@@ -270,7 +274,8 @@ class Checkpointer(BaseCheckpointSaver[int]):
                 self._listener.on_writes(ns, saved, task_id)
 
     def close(self) -> None:
-        """Gives the memory of an invocation back. The listener holds the checkpointer, too, so the collector of cycles would come to it late."""
+        """Gives the memory of an invocation back. The listener holds the checkpointer, too, so the
+        collector of cycles would come to it late."""
         with self._lock:
             self._listener = None
             self._threads.clear()
@@ -322,14 +327,16 @@ class Checkpointer(BaseCheckpointSaver[int]):
         return self._threads.setdefault(thread_id, {}).setdefault(ns, {})
 
     def _value(self, parent: Saved | None, name: str, version: Any, values: Mapping[str, Any], new_versions: Iterable[str]) -> Typed:
-        """A channel's value in serialised form: the parent's where the channel has not changed since."""
+        """A channel's value in serialised form: the parent's where the channel has not changed
+        since."""
         known = parent.channels.get(name) if parent and name not in new_versions else None
         if known and known[0] == version:
             return known[1]
         return self.serde.dumps_typed(values[name])
 
     def _history(self, ns: str, saved: Saved, name: str, thread_id: str | None = None) -> History:
-        """What a channel without a value of its own is made from. The checkpoint's own writes are not among it: they make the next."""
+        """What a channel without a value of its own is made from. The checkpoint's own writes are
+        not among it: they make the next."""
         checkpoints = self._of(self._thread_id if thread_id is None else thread_id, ns)
         steps = []
         start: Typed | None = None
@@ -364,7 +371,8 @@ class Checkpointer(BaseCheckpointSaver[int]):
 
 
 def _is_returned(channel: str) -> bool:
-    """Whether a channel can be one of the state, and not one by which the framework starts nodes."""
+    """Whether a channel can be one of the state, and not one by which the framework starts
+    nodes."""
     return channel in _WHOLE or not channel.startswith(("__", "branch:"))
 
 

@@ -76,7 +76,8 @@ def read_config(path: str | None) -> Config:
 
 
 def _asked(file: Path, fields: dict[str, Any], name: str, variable: str, what: str) -> str | None:
-    """The repository's own authentication or encryption. It is run only if the platform says that it will ask exactly that one."""
+    """The repository's own authentication or encryption. It is run only if the platform says that
+    it will ask exactly that one."""
     value, asked = fields.get(name), os.environ.get(variable) or None
     if not _asks(value):
         if asked is not None:
@@ -103,7 +104,8 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _refuse(file: Path, fields: dict[str, object], graphs: dict[str, object]) -> None:
-    """Refuses by name what would be missing: an agent is never served without what its repository asks for."""
+    """Refuses by name what would be missing: an agent is never served without what its repository
+    asks for."""
     served = (*_SERVED, *os.environ.get(KEYS_VARIABLE, "").split(), *(n for n, variable in (("auth", AUTH_VARIABLE), ("encryption", ENCRYPTION_VARIABLE)) if os.environ.get(variable)))
     refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name not in served and _asks(fields[name])]
     for graph_id, graph in sorted(graphs.items()):

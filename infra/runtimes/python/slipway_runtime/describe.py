@@ -20,7 +20,8 @@ log = logging.getLogger("slipway_runtime")
 
 
 async def describe(source: Source) -> dict[str, Any]:
-    """A factory that needs more than an empty configuration has no description; one that makes no graph is a UserError."""
+    """A factory that needs more than an empty configuration has no description; one that makes no
+    graph is a UserError."""
     try:
         async with source.open({"configurable": {}, "metadata": {}}, ReadRuntime(access_context="assistants.read", store=None)) as graph:
             return _describe(graph, drawn=True)
@@ -67,8 +68,9 @@ def _xray(graph: PregelProtocol) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _typed_dicts() -> Iterator[None]:
-    """Pydantic has no schema for the TypedDict of the standard library before Python 3.12, because that one keeps too little for checking values. A schema
-    that is only shown needs no more than it keeps. A release of pydantic that is made otherwise is left as it is."""
+    """Pydantic has no schema for the TypedDict of the standard library before Python 3.12, because
+    that one keeps too little for checking values. A schema that is only shown needs no more than it
+    keeps. A release of pydantic that is made otherwise is left as it is."""
     try:
         from pydantic._internal import _generate_schema
     except ImportError:

@@ -1,4 +1,5 @@
-"""JSON as the framework's clients expect it: messages and models as their fields, whatever else a state holds as something readable."""
+"""JSON as the framework's clients expect it: messages and models as their fields, whatever else a
+state holds as something readable."""
 
 import base64
 import dataclasses
@@ -20,7 +21,8 @@ Fragment = orjson.Fragment
 
 
 def encode(value: Any) -> bytes:
-    """Returns the value as JSON. Every value has a form, so that nothing an agent puts into its state can end a stream."""
+    """Returns the value as JSON. Every value has a form, so that nothing an agent puts into its
+    state can end a stream."""
     try:
         return orjson.dumps(value, default=_default, option=_OPTIONS)
     except TypeError:  # huge integers, lone surrogates, keys that are no scalars

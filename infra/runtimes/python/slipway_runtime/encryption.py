@@ -1,6 +1,8 @@
-"""The repository's own encryption: its handlers encrypt what the agent server stores, and decrypt what it reads.
+"""The repository's own encryption: its handlers encrypt what the agent server stores, and decrypt
+what it reads.
 
-The agent server sends all values of a transaction, or of a page that it has read, in one question. Nothing is kept between two questions.
+The agent server sends all values of a transaction, or of a page that it has read, in one question.
+Nothing is kept between two questions.
 """
 
 import asyncio
@@ -26,11 +28,14 @@ Handler = Callable[[Any, Any], Awaitable[Any]]
 
 
 class Cipher:
-    """The handlers of one Encryption object, on a loop of their own: a node that blocks the loop of the graphs may wait for the agent server, and so for them.
+    """The handlers of one Encryption object, on a loop of their own: a node that blocks the loop of
+    the graphs may wait for the agent server, and so for them.
 
-    A value has a model and a field, as the framework names them, and is JSON or opaque. Encrypted JSON is an object: `v` is the value as the handler has left
-    it, and `p` are the paths of the objects that it was given. Each object that the handler has left as it was is given to it, too, at any depth. If there
-    is no handler for JSON, `b` is the value as the handler for opaque values has made it.
+    A value has a model and a field, as the framework names them, and is JSON or opaque. Encrypted
+    JSON is an object: `v` is the value as the handler has left it, and `p` are the paths of the
+    objects that it was given. Each object that the handler has left as it was is given to it, too,
+    at any depth. If there is no handler for JSON, `b` is the value as the handler for opaque values
+    has made it.
     """
 
     def __init__(self, own: Any) -> None:
@@ -123,7 +128,8 @@ class Cipher:
         return _dump(root[0])
 
     async def _call(self, handler: Handler, context: Any, data: Any) -> Any:
-        """The plaintext. The agent server does not store the replacement that a handler may offer beside it."""
+        """The plaintext. The agent server does not store the replacement that a handler may offer
+        beside it."""
         found = await handler(context, data)
         return found.plaintext if DecryptResult is not None and isinstance(found, DecryptResult) else found
 

@@ -1,6 +1,7 @@
 """What the releases of the framework differ in.
 
-A repository brings its own release, and the runtime adapts to it: the rest of the runtime is written for the newest, and asks this module for what an older one lacks.
+A repository brings its own release, and the runtime adapts to it: the rest of the runtime is
+written for the newest, and asks this module for what an older one lacks.
 """
 
 import dataclasses
@@ -66,7 +67,8 @@ _NAMELESS = "id" not in {field.name for field in dataclasses.fields(Interrupt)}
 
 
 def stream_options(modes: set[str], durability: str | None, context: Any) -> dict[str, Any]:
-    """The options of `astream` for the modes. No durability means that the graph keeps its state elsewhere."""
+    """The options of `astream` for the modes. No durability means that the graph keeps its state
+    elsewhere."""
     options: dict[str, Any] = {"stream_mode": sorted(modes - _LACKING | ({"debug"} if modes & _LACKING else set())), "subgraphs": True}
     if durability is None:
         return options

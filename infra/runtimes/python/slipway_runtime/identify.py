@@ -1,7 +1,8 @@
 """Gives the messages that nodes return their ids before anybody sees them.
 
-The framework's reducer of messages does so when a step ends. A client that reads what a node has returned would be shown a message without an id, and could
-not tell it from the one that the state has afterwards. An id that is there is kept by the reducer, so it is the same everywhere.
+The framework's reducer of messages does so when a step ends. A client that reads what a node has
+returned would be shown a message without an id, and could not tell it from the one that the state
+has afterwards. An id that is there is kept by the reducer, so it is the same everywhere.
 """
 
 import uuid
@@ -23,7 +24,8 @@ def identify_update(payload: Any) -> None:
 
 
 def identify_result(payload: Any) -> None:
-    """Takes an event of the stream mode "tasks". The framework's releases differ in the form of a result: an object by channel, or a list of pairs."""
+    """Takes an event of the stream mode "tasks". The framework's releases differ in the form of a
+    result: an object by channel, or a list of pairs."""
     result = payload.get("result") if isinstance(payload, Mapping) else None
     pairs = result.items() if isinstance(result, Mapping) else result or ()
     identify_writes(pair for pair in pairs if isinstance(pair, (tuple, list)) and len(pair) == 2)

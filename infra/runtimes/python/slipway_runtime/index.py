@@ -1,7 +1,8 @@
 """The vectors of the store's items and of queries, as `store.index` of the configuration file says.
 
-The agent server keeps the items and compares the vectors; only this process has the packages and the code that make them. Texts are taken from a
-value, and embedded, by the repository's own release of the framework.
+The agent server keeps the items and compares the vectors; only this process has the packages and
+the code that make them. Texts are taken from a value, and embedded, by the repository's own release
+of the framework.
 """
 
 import asyncio
@@ -37,9 +38,11 @@ class _Request:
 
 
 class Index:
-    """Embeds on a loop of its own: a node that blocks the loop of the graphs while it waits for the store waits for this one.
+    """Embeds on a loop of its own: a node that blocks the loop of the graphs while it waits for the
+    store waits for this one.
 
-    While a call of the embedding function is under way, the texts of further items wait, and become one call.
+    While a call of the embedding function is under way, the texts of further items wait, and become
+    one call.
     """
 
     def __init__(self, embeddings: Any, text_at: Callable[[Any, str], list[str]], dims: int, fields: Sequence[str]) -> None:
@@ -104,9 +107,11 @@ class Index:
             self._busy = False
 
     async def _answer(self, batch: list[_Request]) -> None:
-        """Embeds the texts of several requests at once. If that fails, each half is embedded by itself, so that no text spoils the others.
+        """Embeds the texts of several requests at once. If that fails, each half is embedded by
+        itself, so that no text spoils the others.
 
-        The halves come one after the other: the function may have failed because it is called too often. A call that takes too long is not repeated.
+        The halves come one after the other: the function may have failed because it is called too
+        often. A call that takes too long is not repeated.
         """
         if not (batch := [request for request in batch if not request.made.done()]):  # nobody waits for the others
             return
@@ -148,7 +153,8 @@ def _late() -> Failed:
 
 
 def _failed(error: BaseException) -> Failed:
-    """The failure that clients see. The text of an exception of the repository may have secrets: only the log has it."""
+    """The failure that clients see. The text of an exception of the repository may have secrets:
+    only the log has it."""
     if isinstance(error, Failed):
         return error
     log.error("the embedding function has failed", exc_info=error)
@@ -170,7 +176,8 @@ def _list(texts: dict[str, Any], name: str, kind: type) -> list[Any]:
 
 
 def load_index(config: Config) -> Index | None:
-    """Loads the embedding function that the configuration file names; None if the file has no store.index."""
+    """Loads the embedding function that the configuration file names; None if the file has no
+    store.index."""
     asked = config.store.get("index")
     if not asked:
         return None

@@ -47,7 +47,8 @@ class Writes:
 
 @dataclass(frozen=True)
 class Update:
-    """A change of the state as if a node had returned it. No node leaves it to the graph to say which."""
+    """A change of the state as if a node had returned it. No node leaves it to the graph to say
+    which."""
 
     values: Any
     as_node: str | None
@@ -101,7 +102,8 @@ class Invocation:
     server_url: str
 
     def run_config(self) -> dict[str, Any]:
-        """The configuration of a run, whose id is ours, so that whatever is traced is found under it."""
+        """The configuration of a run, whose id is ours, so that whatever is traced is found under
+        it."""
         config = self.state_config()
         for part in ("configurable", "metadata"):
             config[part]["run_id"] = self.run_id
@@ -113,7 +115,8 @@ class Invocation:
         return config
 
     def state_config(self) -> dict[str, Any]:
-        """The configuration of changes that belong to no run: a checkpoint with the run's id means that the run has taken its input."""
+        """The configuration of changes that belong to no run: a checkpoint with the run's id means
+        that the run has taken its input."""
         config: dict[str, Any] = {name: self.config[name] for name in _CONFIG_FIELDS if self.config.get(name) is not None}
         given = self.config.get("configurable") or {}
         names = {"thread_id": self.thread_id, "graph_id": self.graph, **({"assistant_id": self.assistant_id} if self.assistant_id else {})}
@@ -141,7 +144,8 @@ class Invocation:
         return {key: value for key, value in metadata.items() if isinstance(value, (dict, list)) and not key.startswith("__")}
 
     def context_for(self, schema: type | None) -> Any:
-        """The run's context. Clients that know only configurable values have them passed as the context that the graph declares."""
+        """The run's context. Clients that know only configurable values have them passed as the
+        context that the graph declares."""
         if self.context or schema is None:
             return self.context
         names = _fields(schema)

@@ -68,12 +68,14 @@ def load(config: Config) -> dict[str, Source]:
 
 
 def _is_package(dependency: Path) -> bool:
-    """A directory that is a package itself, which no installer installs, is imported by its name."""
+    """A directory that is a package itself, which no installer installs, is imported by its
+    name."""
     return (dependency / "__init__.py").is_file() and not any((dependency / name).is_file() for name in ("pyproject.toml", "setup.py"))
 
 
 class _Packages(MetaPathFinder):
-    """Finds directories that are packages themselves. Their parents are not in sys.path: directories beside them would hide installed packages."""
+    """Finds directories that are packages themselves. Their parents are not in sys.path:
+    directories beside them would hide installed packages."""
 
     def __init__(self, directories: list[Path]) -> None:
         self._directories = {directory.name: directory for directory in directories}
@@ -144,8 +146,9 @@ def _import_file(directory: Path, what: str, target: str) -> ModuleType:
 
 
 def _module_name(directory: Path, file: Path) -> str:
-    """The name by which the repository's other modules import the file, because checkpoints name the classes in it by module: it must be the same
-    in every process. Where an installed package has the first part of that name, one that nothing else has."""
+    """The name by which the repository's other modules import the file, because checkpoints name
+    the classes in it by module: it must be the same in every process. Where an installed package
+    has the first part of that name, one that nothing else has."""
     parts = file.relative_to(directory).with_suffix("").parts if file.is_relative_to(directory) else (file.stem,)
     if not all(part.isidentifier() for part in parts):
         return "slipway_graph_" + "_".join("".join(c if c.isalnum() else "_" for c in part) for part in parts)

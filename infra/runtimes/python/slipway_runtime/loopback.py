@@ -1,7 +1,9 @@
-"""Lets the framework's client without a URL reach the deployment's own agent server, as graphs that run in the public server do.
+"""Lets the framework's client without a URL reach the deployment's own agent server, as graphs that
+run in the public server do.
 
-The public server answers such a client in the same process. Here the requests go to the agent server over HTTP, with the agent's invoke token and
-the user of the run that makes them, so that whatever they start belongs to the same user.
+The public server answers such a client in the same process. Here the requests go to the agent
+server over HTTP, with the agent's invoke token and the user of the run that makes them, so that
+whatever they start belongs to the same user.
 """
 
 import base64
@@ -40,7 +42,8 @@ _server_url = ""
 
 @contextlib.contextmanager
 def reaching(server_url: str, user: dict[str, Any] | None, run: str = "") -> Iterator[None]:
-    """Has clients without a URL, that the block and what it starts use, reach a server as a user, and from a run."""
+    """Has clients without a URL, that the block and what it starts use, reach a server as a user,
+    and from a run."""
     global _server_url
     _server_url = server_url or _server_url
     token = _place.set(_Place(server_url, user, run))

@@ -1,8 +1,9 @@
 """Makes `checkpoint` and `writes` events of what the checkpointer is given.
 
-A checkpoint is two things that arrive apart: the saved form, from the checkpointer, and how clients see it (values, next, tasks), which the
-framework streams from its live state in the mode "checkpoints". So no state is computed a second time. The event is sent when both are there;
-events keep the order in which the framework saved.
+A checkpoint is two things that arrive apart: the saved form, from the checkpointer, and how clients
+see it (values, next, tasks), which the framework streams from its live state in the mode
+"checkpoints". So no state is computed a second time. The event is sent when both are there; events
+keep the order in which the framework saved.
 """
 
 import asyncio
@@ -143,8 +144,8 @@ class Recorder:
     # The end
 
     async def finish(self, graph: PregelProtocol) -> None:
-        """Sends what is left, and once more the newest checkpoints that have changed since: with the questions and errors of their tasks, and with what a
-        command has written."""
+        """Sends what is left, and once more the newest checkpoints that have changed since: with
+        the questions and errors of their tasks, and with what a command has written."""
         self._queue.extend(self._early)
         self._early = []
         while self._queue:
@@ -166,7 +167,8 @@ class Recorder:
         self._again.clear()
 
     async def _look(self, graph: PregelProtocol, ns: str, checkpoint_id: str, live: bool = False) -> None:
-        """Describes a checkpoint as the framework does on request: the newest, with what has been written since, or one as it was."""
+        """Describes a checkpoint as the framework does on request: the newest, with what has been
+        written since, or one as it was."""
         place = {"thread_id": self._thread_id, "checkpoint_ns": ns, **({} if live else {"checkpoint_id": checkpoint_id})}
         snapshot = await graph.aget_state({"configurable": place})
         tasks = [_task(t._asdict()) for t in snapshot.tasks]
@@ -189,7 +191,8 @@ def _description(values: Any, following: Any, tasks: list[dict[str, Any]]) -> di
 
 
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:
-    """A task in the form of the agent server's interface. The state of a subgraph is where it is to be found."""
+    """A task in the form of the agent server's interface. The state of a subgraph is where it is to
+    be found."""
     state, error = task.get("state"), task.get("error")
     return {
         **({"path": task["path"]} if "path" in task else {}),
@@ -204,7 +207,8 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_paths(tasks: list[dict[str, Any]], sends: list[str]) -> list[dict[str, Any]]:
-    """Gives tasks the paths that the framework has for them and does not stream. The tasks of sends come first, in the order of the sends."""
+    """Gives tasks the paths that the framework has for them and does not stream. The tasks of sends
+    come first, in the order of the sends."""
     return [
         task if "path" in task
         else {"path": ["__pregel_push", i, False] if sends[i:i + 1] == [task["name"]] else ["__pregel_pull", task["name"]], **task}

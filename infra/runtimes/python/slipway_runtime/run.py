@@ -50,7 +50,8 @@ class Run:
         return any(mode in ("messages", "messages-tuple") for mode in self._invocation.stream_modes)
 
     async def execute(self) -> None:
-        """Answers the invocation. A graph that fails is an error event; only being cancelled ends this otherwise."""
+        """Answers the invocation. A graph that fails is an error event; only being cancelled ends
+        this otherwise."""
         try:
             operation = self._update if self._invocation.operation == "update_state" else self._run
             with reaching(self._invocation.server_url, self._invocation.user, f"{self._invocation.thread_id}/{self._invocation.run_id}"):
@@ -85,7 +86,8 @@ class Run:
             yield graph
 
     def _attach(self, graph: PregelProtocol) -> tuple[PregelProtocol, Recorder | None]:
-        """Gives the graph the platform's checkpointer and store for this invocation, with the state that the server keeps."""
+        """Gives the graph the platform's checkpointer and store for this invocation, with the state
+        that the server keeps."""
         if not isinstance(graph, Pregel):
             return graph, None  # it runs elsewhere, and has its checkpoints there
         invocation = self._invocation
@@ -146,7 +148,8 @@ class Run:
         return translated(self._events(graph, given, config, options), modes)
 
     async def _events(self, graph: Any, given: Any, config: dict[str, Any], options: dict[str, Any]) -> AsyncGenerator[tuple]:
-        """Streams the framework's callback events. Among those, the graph's own chunks are what it streams without."""
+        """Streams the framework's callback events. Among those, the graph's own chunks are what it
+        streams without."""
         async for event in graph.astream_events(given, config, version="v2", **options):
             if event["event"] == "on_chain_stream" and event["run_id"] == self._invocation.run_id:
                 yield event["data"]["chunk"]
@@ -174,7 +177,8 @@ class Run:
             self._outlet.emit("|".join((mode, *ns)), encode(payload))
 
     async def _apply_pending(self, graph: Pregel, recorder: Recorder, pending: list[Update]) -> None:
-        """Brings what was shown and never saved into the graph's state, through its own reducers."""
+        """Brings what was shown and never saved into the graph's state, through its own
+        reducers."""
         if pending:
             await self._keep_results(graph, recorder)
         for update in pending:
@@ -185,7 +189,8 @@ class Run:
             await recorder.finish(graph)
 
     async def _keep_results(self, graph: Pregel, recorder: Recorder) -> None:
-        """Brings into the state what tasks have returned beside one that waits or was stopped. The framework drops it with new input, and with a change of the state."""
+        """Brings into the state what tasks have returned beside one that waits or was stopped. The
+        framework drops it with new input, and with a change of the state."""
         newest = recorder.checkpointer.newest("")
         if newest is None or not newest.writes:
             return
@@ -196,8 +201,9 @@ class Run:
             await recorder.finish(graph)
 
     async def _try(self, graph: Pregel, update: Update) -> bool:
-        """A node that is no longer there, or refuses the update, leaves it to the graph to say whose it is; else it counts as input. An input
-        goes through the node that spreads it over the state: one that waits for its run would not outlive what comes next."""
+        """A node that is no longer there, or refuses the update, leaves it to the graph to say
+        whose it is; else it counts as input. An input goes through the node that spreads it over
+        the state: one that waits for its run would not outlive what comes next."""
         nodes = (START, INPUT) if update.as_node == INPUT else (update.as_node, None, START, INPUT)
         for as_node in dict.fromkeys(nodes):
             try:
@@ -217,8 +223,9 @@ class Run:
 
 
 def _with_earlier_messages(given: dict[str, Any], earlier: list[Any]) -> dict[str, Any]:
-    """Returns an input with the messages of inputs before it that no run has answered. A function of the functional API keeps only what it returns, so
-    its next input is the one place for them."""
+    """Returns an input with the messages of inputs before it that no run has answered. A function
+    of the functional API keeps only what it returns, so its next input is the one place for
+    them."""
     lists = [value["messages"] for value in (*earlier, given) if isinstance(value, dict) and isinstance(value.get("messages"), list)]
     return {**given, "messages": [message for messages in lists for message in messages]} if isinstance(given.get("messages"), list) else given
 
@@ -229,10 +236,12 @@ _ADDRESS = {"configurable": ("run_id", "checkpoint_id", "checkpoint_ns", "checkp
 
 
 def _unaddressed(config: RunnableConfig | None) -> RunnableConfig | None:
-    """Returns the configuration that is bound to a graph without what addresses a run or a checkpoint.
+    """Returns the configuration that is bound to a graph without what addresses a run or a
+    checkpoint.
 
-    A factory may bind the run's whole configuration to its graph. The framework merges it into every call, so a change of the state would be saved
-    under the run's id, and the framework would take the run for one that goes on: it ignores the input of such a run.
+    A factory may bind the run's whole configuration to its graph. The framework merges it into
+    every call, so a change of the state would be saved under the run's id, and the framework would
+    take the run for one that goes on: it ignores the input of such a run.
     """
     if config is None:
         return None
@@ -245,7 +254,8 @@ def _unaddressed(config: RunnableConfig | None) -> RunnableConfig | None:
 
 @contextlib.asynccontextmanager
 async def _finishing(recorder: Recorder | None, graph: PregelProtocol) -> AsyncIterator[None]:
-    """Sends what is left of the checkpoints when a graph has ended, or failed; of one that was stopped nobody wants them."""
+    """Sends what is left of the checkpoints when a graph has ended, or failed; of one that was
+    stopped nobody wants them."""
     try:
         yield
     except (Exception, SystemExit, KeyboardInterrupt):

@@ -1,4 +1,5 @@
-"""Writes which packages are installed beside this interpreter, as a CycloneDX document: python -P sbom.py."""
+"""Writes which packages are installed beside this interpreter, as a CycloneDX document: python -P
+sbom.py."""
 
 import json
 import re
@@ -10,7 +11,8 @@ from urllib.parse import quote
 
 
 def document(installed: Iterable[Distribution]) -> dict[str, Any]:
-    """The document of some packages. It says the same of the same packages, so that a build can be repeated."""
+    """The document of some packages. It says the same of the same packages, so that a build can be
+    repeated."""
     components = {component["purl"]: component for component in map(_component, installed)}
     return {
         "bomFormat": "CycloneDX",

@@ -1,4 +1,5 @@
-"""The HTTP interface: GET /ping and POST /invocations, in the shape of the public AgentCore Runtime HTTP contract."""
+"""The HTTP interface: GET /ping and POST /invocations, in the shape of the public AgentCore Runtime
+HTTP contract."""
 
 import asyncio
 import contextlib
@@ -122,7 +123,8 @@ class Server:
             raise _Refused(500, str(e)) from e
 
     async def _rule(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Asks the repository's own authentication, on the loop of the graphs: a handler that blocks it stops no answer to GET /ping."""
+        """Asks the repository's own authentication, on the loop of the graphs: a handler that
+        blocks it stops no answer to GET /ping."""
         if self._auth is None:
             raise _Refused(404, "the repository has no authentication of its own")
         try:
@@ -160,7 +162,8 @@ class Server:
         return self._stores.get(url)
 
     async def _stream(self, run: Run, outlet: Outlet, receive: Receive, send: Send) -> None:
-        """Sends the events of a run while it makes them. When the caller goes, the run is stopped."""
+        """Sends the events of a run while it makes them. When the caller goes, the run is
+        stopped."""
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         self._count(1)

@@ -1,4 +1,5 @@
-"""The framework's store over the agent server's own, so that what agents remember is in one place, whichever of them wrote it."""
+"""The framework's store over the agent server's own, so that what agents remember is in one place,
+whichever of them wrote it."""
 
 import asyncio
 import os
@@ -17,7 +18,8 @@ _TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=300)
 
 
 class ServerStore(BaseStore):
-    """Speaks to the agent server with the agent's invoke token, from every event loop: a node may run one of its own."""
+    """Speaks to the agent server with the agent's invoke token, from every event loop: a node may
+    run one of its own."""
 
     supports_ttl = True
 
@@ -67,7 +69,8 @@ class ServerStore(BaseStore):
         return self._clients[loop][0]
 
     async def _open(self) -> AsyncGenerator[Any, None]:
-        """Yields a client, and closes it with the running loop, whose asynchronous generators asyncio.run ends."""
+        """Yields a client, and closes it with the running loop, whose asynchronous generators
+        asyncio.run ends."""
         client = _prepared(get_client(**self._options), mark_async)
         try:
             yield client.store
@@ -84,12 +87,14 @@ def _prepared(client: Any, hook: Any) -> Any:
 
 
 def _last_puts(ops: Iterable[Op]) -> list[PutOp]:
-    """The puts of a batch, which come after its reads; of several to one item only the last counts."""
+    """The puts of a batch, which come after its reads; of several to one item only the last
+    counts."""
     return list({(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}.values())
 
 
 def _request(op: Op) -> tuple[str, tuple, dict[str, Any]]:
-    """The method of the client that an operation is, with its arguments. What is not set is left to the server."""
+    """The method of the client that an operation is, with its arguments. What is not set is left to
+    the server."""
     match op:
         case GetOp():
             name, args, options = "get_item", (list(op.namespace), op.key), {"refresh_ttl": op.refresh_ttl}

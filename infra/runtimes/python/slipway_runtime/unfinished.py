@@ -1,8 +1,10 @@
 """Tells the server which of the messages that were shown are to be kept if the run ends now.
 
-A step that is interrupted has no result, so its graph keeps nothing of it. What a client has read of such a step belongs to the thread all the same, where the step would
-have put it there: into the graph's own channel `messages`, or into that of a subgraph which hands it to the same channel of its parent. This module follows which message
-belongs to which task. It emits the whole list as an `unfinished` event before a message's first chunk, and again when a task has finished.
+A step that is interrupted has no result, so its graph keeps nothing of it. What a client has read
+of such a step belongs to the thread all the same, where the step would have put it there: into the
+graph's own channel `messages`, or into that of a subgraph which hands it to the same channel of its
+parent. This module follows which message belongs to which task. It emits the whole list as an
+`unfinished` event before a message's first chunk, and again when a task has finished.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +22,8 @@ Path = tuple[str, ...]
 
 
 class StructuredCalls(BaseCallbackHandler):
-    """Notes the messages of model calls whose text is a structured output: it is data for the node that asks, and no answer."""
+    """Notes the messages of model calls whose text is a structured output: it is data for the node
+    that asks, and no answer."""
 
     run_inline = True  # before the framework streams the chunk
 
@@ -52,7 +55,8 @@ class StructuredCalls(BaseCallbackHandler):
 
 
 class Unfinished:
-    """The messages of one invocation that belong to the graph's channel, and that no finished step of the graph has decided about."""
+    """The messages of one invocation that belong to the graph's channel, and that no finished step
+    of the graph has decided about."""
 
     def __init__(self, graph: Pregel, emit: Callable[[str, bytes], None]) -> None:
         self.structured = StructuredCalls()
@@ -75,7 +79,8 @@ class Unfinished:
             self._tell()
 
     def finish(self, ns: Path, payload: Mapping[str, Any]) -> None:
-        """Takes the result of a task, as the stream mode "tasks" has it. What a step of a subgraph has put into the channel stays open until the subgraph has finished."""
+        """Takes the result of a task, as the stream mode "tasks" has it. What a step of a subgraph
+        has put into the channel stays open until the subgraph has finished."""
         if "result" not in payload:
             return  # the task has begun
         task: Path = (*ns, f"{payload['name']}:{payload['id']}")
@@ -94,7 +99,8 @@ class Unfinished:
         self._emit("unfinished", encode([{"id": message_id, "node": _name(path[0])} for message_id, path in self._open.items()]))
 
     def _belongs(self, task: Path) -> bool:
-        """Whether the text that a task's own code shows goes to the graph's channel. Of a graph that a node's code calls nobody knows what becomes of its words."""
+        """Whether the text that a task's own code shows goes to the graph's channel. Of a graph
+        that a node's code calls nobody knows what becomes of its words."""
         graph = self._graph
         for place in task[:-1]:
             inner = getattr(graph.nodes.get(_name(place)), "bound", None)
@@ -110,13 +116,15 @@ def _name(place: str) -> str:
 
 
 def _adds_messages(graph: Pregel) -> bool:
-    """Whether the graph has the channel, and adds to it. One that replaces its value would lose what it holds."""
+    """Whether the graph has the channel, and adds to it. One that replaces its value would lose
+    what it holds."""
     channel = graph.channels.get(_CHANNEL)
     return isinstance(channel, BinaryOperatorAggregate) or type(channel).__name__ == "DeltaChannel"
 
 
 def _written(result: Any) -> Any:
-    """What a task has written to the channel. The framework's releases differ in the form: an object by channel, or a list of pairs."""
+    """What a task has written to the channel. The framework's releases differ in the form: an
+    object by channel, or a list of pairs."""
     if isinstance(result, Mapping):
         return result.get(_CHANNEL)
     return [value for channel, value in result or () if channel == _CHANNEL]

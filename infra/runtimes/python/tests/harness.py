@@ -105,7 +105,8 @@ def events(response: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
 
 
 class Thread:
-    """What the platform keeps of a thread, by the contract alone: it knows nothing of the framework."""
+    """What the platform keeps of a thread, by the contract alone: it knows nothing of the
+    framework."""
 
     def __init__(self) -> None:
         self.id = str(uuid.uuid4())

@@ -1,5 +1,6 @@
-"""Measures what the runtime adds to a run: a graph of one node that does nothing, called in a loop in this process with the framework's own
-checkpointer in memory, and through a started runtime over one connection."""
+"""Measures what the runtime adds to a run: a graph of one node that does nothing, called in a loop
+in this process with the framework's own checkpointer in memory, and through a started runtime over
+one connection."""
 
 import asyncio
 import http.client

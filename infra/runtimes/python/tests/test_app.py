@@ -1,4 +1,5 @@
-"""The repository's own HTTP application: what it is handed, what becomes of its answers, and its start and stop."""
+"""The repository's own HTTP application: what it is handed, what becomes of its answers, and its
+start and stop."""
 
 import base64
 import contextlib

@@ -1,4 +1,5 @@
-"""The repository's own authentication: what its handlers are given, and what becomes of their answers."""
+"""The repository's own authentication: what its handlers are given, and what becomes of their
+answers."""
 
 import contextlib
 import json

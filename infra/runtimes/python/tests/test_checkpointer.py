@@ -18,7 +18,8 @@ from slipway_runtime.checkpointer import Checkpointer, DataError, Saved
 
 
 def test_conformance() -> None:
-    """The framework's own suite. What is left out deletes and copies across threads, which is the server's to do."""
+    """The framework's own suite. What is left out deletes and copies across threads, which is the
+    server's to do."""
 
     @checkpointer_test(name="Checkpointer")
     async def one():

@@ -1,4 +1,5 @@
-"""The repository's own encryption: what its handlers are given, what becomes of their answers, and what happens if they fail."""
+"""The repository's own encryption: what its handlers are given, what becomes of their answers, and
+what happens if they fail."""
 
 import base64
 import contextlib

@@ -1,4 +1,5 @@
-"""The framework's documentation examples, each through HTTP on a started runtime, with the state carried by nothing but its events."""
+"""The framework's documentation examples, each through HTTP on a started runtime, with the state
+carried by nothing but its events."""
 
 import json
 from typing import Any

@@ -1,4 +1,5 @@
-"""The vectors of the store's items: what is embedded, in which calls, and what becomes of failures."""
+"""The vectors of the store's items: what is embedded, in which calls, and what becomes of
+failures."""
 
 import array
 import asyncio

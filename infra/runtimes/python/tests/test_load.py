@@ -195,7 +195,8 @@ OTHER = "import sys\nimport pydantic._internal\nsys.modules['pydantic._internal.
 
 @pytest.mark.parametrize(("module", "pydantic"), [("typing", OLD), ("typing_extensions", ""), ("typing_extensions", OTHER)], ids=["old", "new", "other"])
 def test_typed_dicts_have_schemas(tmp_path: Path, module: str, pydantic: str) -> None:
-    """The standard library's is not good enough for pydantic before Python 3.12, though many repositories use it."""
+    """The standard library's is not good enough for pydantic before Python 3.12, though many
+    repositories use it."""
     write(tmp_path, "agent.py", f"from {module} import TypedDict\nfrom langgraph.graph import START, StateGraph\nclass Inner(TypedDict):\n    text: str\n"
           "class State(TypedDict):\n    inner: Inner\ngraph = StateGraph(State).add_node('node', lambda s: s).add_edge(START, 'node').compile()\n" + pydantic, "./agent.py:graph")
     graph = json.loads(check(tmp_path, "--check").stdout)["graphs"]["agent"]

@@ -1,4 +1,5 @@
-"""What holds with every release of the framework that a repository may bring. The other tests use what only the newest have."""
+"""What holds with every release of the framework that a repository may bring. The other tests use
+what only the newest have."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,8 @@
-"""Runs the SAM CLI with three changes. Its wait for the end of a function's log expects one line before REPORT and stalls for a second when lines
-arrive together, so that one match becomes a search. And each container gets a label that names the stack, by which it can be found later.
-And an authorizer may be named by its alias, as an integration may: SAM would leave such an authorizer out, and its routes open."""
+"""Runs the SAM CLI with three changes. Its wait for the end of a function's log expects one line
+before REPORT and stalls for a second when lines arrive together, so that one match becomes a
+search. And each container gets a label that names the stack, by which it can be found later. And an
+authorizer may be named by its alias, as an integration may: SAM would leave such an authorizer out,
+and its routes open."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Keeps what it is told in its state, shows it, stores it, asks about it, and fails with it if it is told to."""
+"""Keeps what it is told in its state, shows it, stores it, asks about it, and fails with it if it
+is told to."""
 
 import asyncio
 from typing import TypedDict

@@ -1,4 +1,5 @@
-"""Encrypts under a key for each tenant. Tenants with certain names make it fail. Texts with the same last word are similar."""
+"""Encrypts under a key for each tenant. Tenants with certain names make it fail. Texts with the
+same last word are similar."""
 
 import asyncio
 import base64

@@ -1,5 +1,6 @@
-"""Drives an example agent through the Python SDK. Arguments: the agent's URL, the key, the agent's language, the stories, with commas between them, and what they take.
-AGENT names the graph where it has another name than in the examples' own configuration."""
+"""Drives an example agent through the Python SDK. Arguments: the agent's URL, the key, the agent's
+language, the stories, with commas between them, and what they take. AGENT names the graph where it
+has another name than in the examples' own configuration."""
 
 import asyncio
 import json
@@ -57,7 +58,8 @@ def delay(ms):
 
 
 async def react(client):
-    """Values, tokens and updates of an agent with tools; a second question goes on from the first."""
+    """Values, tokens and updates of an agent with tools; a second question goes on from the
+    first."""
     facts = FACTS["react"]
     thread = await create(client)
     parts = await collect(client.runs.stream(thread, AGENT, input=ask(facts["cities"][0]), stream_mode=["values", "messages-tuple", "updates"]))
@@ -94,7 +96,8 @@ async def react(client):
 
 
 async def returned(client, thread):
-    """What the tasks of each step have returned, from the first step on: as history has it, and the state at each checkpoint."""
+    """What the tasks of each step have returned, from the first step on: as history has it, and the
+    state at each checkpoint."""
     history = await client.threads.get_history(thread, limit=100)
     results = [[task["result"] for task in h["tasks"]] for h in history]
     for h, found in zip(history, results):
@@ -217,7 +220,8 @@ async def rolled_back(client):
 
 
 async def breakpoints(client):
-    """A run stops before a node and after one, goes on without an input, and is sent to a node by a command."""
+    """A run stops before a node and after one, goes on without an input, and is sent to a node by a
+    command."""
     model, thread = FACTS["react"]["model"], await create(client)
     values = await client.runs.wait(thread, AGENT, input=ask(FACTS["react"]["cities"][0]), interrupt_before=["tools"])
     expect("before the tools", (types(values), (await client.threads.get_state(thread))["next"]), (["human", "ai"], ["tools"]))
@@ -246,7 +250,8 @@ async def configured(client):
 
 
 async def of_two(client):
-    """A thread that two assistants have used: its metadata and the metadata of each run name the assistant of the run."""
+    """A thread that two assistants have used: its metadata and the metadata of each run name the
+    assistant of the run."""
     given = {"graph_id": AGENT, "note": "mine"}
     thread = (await client.threads.create(metadata=given))["thread_id"]
     assistants = []
@@ -455,7 +460,8 @@ async def map_reduce(client):
 
 
 async def killed(client):
-    """The agent is killed when all branches but one are done; who started this does so at the word."""
+    """The agent is killed when all branches but one are done; who started this does so at the
+    word."""
     facts = FACTS["map-reduce"]
     thread = await create(client)
     done = 0

@@ -1,4 +1,5 @@
-"""Drives the edges of the interrupt scenario through the Python SDK. Arguments: the agent's URL, the key."""
+"""Drives the edges of the interrupt scenario through the Python SDK. Arguments: the agent's URL,
+the key."""
 
 import asyncio
 import uuid
@@ -66,7 +67,8 @@ async def two_cancels_at_once(client):
 
 
 async def called(client):
-    """A thread whose run was cancelled between the call of a tool, which it took over from a run that failed there, and its result."""
+    """A thread whose run was cancelled between the call of a tool, which it took over from a run
+    that failed there, and its result."""
     thread = await create(client)
     failing = {"configurable": {"node_delay_ms": 0, "fail": "tools"}}
     await client.runs.wait(thread, "agent", input=ask("sf"), config=failing, raise_error=False)
@@ -93,7 +95,8 @@ async def a_call_without_a_result(client):
 
 
 async def a_creation_repeated(client):
-    """A client that did not get the answer asks again, and names the creation so that it happens once."""
+    """A client that did not get the answer asks again, and names the creation so that it happens
+    once."""
     thread, name = await create(client), {"Idempotency-Key": str(uuid.uuid4())}
     first, again = [await client.runs.create(thread, "agent", input=ask("sf"), config=FAST, headers=name) for _ in range(2)]
     expect("the run", again, first)

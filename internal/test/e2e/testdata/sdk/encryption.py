@@ -1,4 +1,5 @@
-"""Has a conversation with an agent whose repository encrypts: everything that a client reads is plaintext. Prints the thread's id."""
+"""Has a conversation with an agent whose repository encrypts: everything that a client reads is
+plaintext. Prints the thread's id."""
 
 import asyncio
 import base64
@@ -19,7 +20,8 @@ def client(tenant: str) -> LangGraphClient:
 
 
 async def values_of(reader: LangGraphClient, thread: str) -> dict[str, Any]:
-    """The values of each checkpoint of a thread, as the history and as the state at each checkpoint has them."""
+    """The values of each checkpoint of a thread, as the history and as the state at each checkpoint
+    has them."""
     history = await reader.threads.get_history(thread, limit=100)
     found = {h["checkpoint"]["checkpoint_id"]: h["values"] for h in history}
     for checkpoint_id, values in found.items():
@@ -28,7 +30,8 @@ async def values_of(reader: LangGraphClient, thread: str) -> dict[str, Any]:
 
 
 async def fork(reader: LangGraphClient, id: str) -> None:
-    """Runs from earlier checkpoints, under the context of another tenant, and in a copy of the thread."""
+    """Runs from earlier checkpoints, under the context of another tenant, and in a copy of the
+    thread."""
     history = await reader.threads.get_history(id, limit=100)
     [begins] = [h["checkpoint"]["checkpoint_id"] for h in history if h["next"] == ["remember"] and h["values"]["text"] == MARKER][-1:]
     asks = next(h["checkpoint"]["checkpoint_id"] for h in history if h["next"] == ["ask"])

@@ -1,4 +1,5 @@
-"""Drives the interrupt scenario through the Python SDK, as its documentation has it. Arguments: the agent's URL, the key."""
+"""Drives the interrupt scenario through the Python SDK, as its documentation has it. Arguments: the
+agent's URL, the key."""
 
 import asyncio
 
@@ -118,7 +119,8 @@ async def cancelled(client):
 
 
 async def readers(client):
-    """Several readers of one run, of which one does not read, and those that come back in the middle and after the end."""
+    """Several readers of one run, of which one does not read, and those that come back in the
+    middle and after the end."""
     thread = await create(client)
     config = {"configurable": {"token_delay_ms": 2, "node_delay_ms": 20, "answer_words": 400}}
     modes = ["messages-tuple", "values"]
@@ -145,7 +147,8 @@ async def readers(client):
 
 
 async def steps(client):
-    """What the agent does not show itself: its checkpoints, each as it can be read later and gone on from, and the nodes between them."""
+    """What the agent does not show itself: its checkpoints, each as it can be read later and gone
+    on from, and the nodes between them."""
     thread = await create(client)
     parts = [part async for part in client.runs.stream(thread, "agent", input=ask("sf"), config=FAST, stream_mode=["checkpoints", "debug"])]
     shown = [part.data for part in parts if part.event == "checkpoints"]

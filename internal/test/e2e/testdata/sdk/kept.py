@@ -1,4 +1,5 @@
-"""Drives assistants, crons and the store through the Python SDK. Arguments: the agent's URL, the key."""
+"""Drives assistants, crons and the store through the Python SDK. Arguments: the agent's URL, the
+key."""
 
 import uuid
 from datetime import datetime, timedelta, timezone

@@ -1,4 +1,5 @@
-"""Reads an answer in whose middle the server is killed. Says "shown" when it may be. Arguments: the agent's URL, the key, the transport of events."""
+"""Reads an answer in whose middle the server is killed. Says "shown" when it may be. Arguments: the
+agent's URL, the key, the transport of events."""
 
 import asyncio
 
@@ -15,7 +16,8 @@ def completes(event):
 
 
 async def read(thread, seen, shown=lambda: None):
-    """Reads up to the end of the run; tells whether it came. A stream that is opened again begins with the run."""
+    """Reads up to the end of the run; tells whether it came. A stream that is opened again begins
+    with the run."""
     async for event in thread.subscribe(CHANNELS):
         if event["event_id"] not in seen:
             seen[event["event_id"]] = event["seq"]

@@ -1,4 +1,5 @@
-"""Drives what a run may be told, and runs without a thread, through the Python SDK. Arguments: the agent's URL, the key."""
+"""Drives what a run may be told, and runs without a thread, through the Python SDK. Arguments: the
+agent's URL, the key."""
 
 import asyncio
 import json

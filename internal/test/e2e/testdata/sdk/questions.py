@@ -1,4 +1,5 @@
-"""Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that follows scripts, the key, the transport of events."""
+"""Answers what graphs ask, in the thread-centric protocol. Arguments: the URL of an agent that
+follows scripts, the key, the transport of events."""
 
 from story import expect, refused, tell, until
 from threads_v3 import DEEP, GOES_ON, PAUSES, SUBGRAPH, ends, saying, stream
@@ -15,7 +16,8 @@ async def questions(thread, count):
 
 
 async def asked(client):
-    """Two questions at once; a tab that comes later knows them, a wrong answer changes nothing, and all tabs see the answers."""
+    """Two questions at once; a tab that comes later knows them, a wrong answer changes nothing, and
+    all tabs see the answers."""
     async with stream(client) as one:
         run = await one.run.start(input={"messages": []}, config={"configurable": {"script": PAUSES}})
         expect("the questions", await questions(one, 2), {"q1": "May I?", "q2": "And now?"})

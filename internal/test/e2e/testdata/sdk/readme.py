@@ -1,4 +1,5 @@
-"""Runs a program that the README shows. Arguments: the agent's URL, the key, the transport, the program's file."""
+"""Runs a program that the README shows. Arguments: the agent's URL, the key, the transport, the
+program's file."""
 
 import sys
 import textwrap

@@ -1,4 +1,5 @@
-"""Streams and waits while the server is killed and started again. Prints a line when that may happen. Arguments: the agent's URL, the key."""
+"""Streams and waits while the server is killed and started again. Prints a line when that may
+happen. Arguments: the agent's URL, the key."""
 
 import asyncio
 import sys
@@ -34,7 +35,8 @@ async def wait(client, begun):
 
 
 async def thread_stream(client):
-    """The thread-centric protocol: who was there sees each event once, in the order in which one sees them who comes later."""
+    """The thread-centric protocol: who was there sees each event once, in the order in which one
+    sees them who comes later."""
     async with client.threads.stream(assistant_id="agent") as thread:
         await thread.run.start(input=ASK, config=CONFIG)
         seen = await whole(thread)

@@ -1,7 +1,9 @@
-"""Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in the thread-centric one.
+"""Uses the agent as a RemoteGraph, as graphs do that have it as a node, in the old protocol and in
+the thread-centric one.
 
-Arguments: the agent's URL, the key, the transport, and "scripted" for the stories that need an agent that follows scripts, or "killed" for the story in which the
-server may be killed when it says "shown"."""
+Arguments: the agent's URL, the key, the transport, and "scripted" for the stories that need an
+agent that follows scripts, or "killed" for the story in which the server may be killed when it says
+"shown"."""
 
 import asyncio
 import sys
@@ -53,7 +55,8 @@ async def streamed(client):
 
 
 async def threads_streamed(client):
-    """The thread-centric protocol with the client that is not synchronous: messages and the output."""
+    """The thread-centric protocol with the client that is not synchronous: messages and the
+    output."""
     async with await remote().astream_events(ask("sf"), BRISK, version="v3") as run:
 
         async def read(message):
@@ -156,9 +159,11 @@ async def subgraphs(client):
 
 
 async def forked(client):
-    """Goes back to the checkpoint before the answer. The client names a checkpoint with no run, but with a change of the state.
+    """Goes back to the checkpoint before the answer. The client names a checkpoint with no run, but
+    with a change of the state.
 
-    In the thread-centric protocol, the client takes the end of the first run for the end of the second."""
+    In the thread-centric protocol, the client takes the end of the first run for the end of the
+    second."""
     thread_id = str(uuid.uuid4())
     await remote().ainvoke(ask("sf"), on(thread_id, FAST))
     first = [state async for state in remote().aget_state_history(on(thread_id, FAST))][-2]  # after the empty state

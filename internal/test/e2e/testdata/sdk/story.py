@@ -1,4 +1,5 @@
-"""What the stories share: what is asked of the weather agent, and how they are told. Arguments of each script: the agent's URL, the key."""
+"""What the stories share: what is asked of the weather agent, and how they are told. Arguments of
+each script: the agent's URL, the key."""
 
 import asyncio
 import sys

@@ -1,4 +1,5 @@
-"""Drives threads.stream, the thread-centric streaming protocol, through the Python SDK. Arguments: the agent's URL, the key, the transport of events."""
+"""Drives threads.stream, the thread-centric streaming protocol, through the Python SDK. Arguments:
+the agent's URL, the key, the transport of events."""
 
 import asyncio
 import uuid
@@ -20,7 +21,8 @@ async def whole(stream):
 async def started(client):
     """A thread that the SDK names, its tokens in their order, its tools and its output.
 
-    One subscription serves messages and tools: the SDK waits for ever for a stream that a second one replaces before it is open."""
+    One subscription serves messages and tools: the SDK waits for ever for a stream that a second
+    one replaces before it is open."""
     async with stream(client) as thread:
         run = await thread.run.start(input=ask("sf"), config=BRISK)
 
@@ -70,9 +72,11 @@ async def interrupted(client):
 
 
 async def two_readers(client):
-    """One who came in the middle of the answer sees what one sees who was there, and so does one who came after the end.
+    """One who came in the middle of the answer sees what one sees who was there, and so does one
+    who came after the end.
 
-    Each reads by one subscription: the SDK hands a second one only what comes after it, which may be nothing."""
+    Each reads by one subscription: the SDK hands a second one only what comes after it, which may
+    be nothing."""
     thread_id = str(uuid.uuid4())
     async with stream(client, thread_id) as one, stream(client, thread_id) as two:
         await one.run.start(input=ask("sf"), config=BRISK)

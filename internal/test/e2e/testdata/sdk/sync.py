@@ -1,7 +1,9 @@
-"""Drives threads.stream, the thread-centric streaming protocol, through the synchronous client of the Python SDK.
+"""Drives threads.stream, the thread-centric streaming protocol, through the synchronous client of
+the Python SDK.
 
-Arguments: the agent's URL, the key, the transport of events, and the stories to tell: "asked" and "subgraphs", for which the agent follows
-scripts, or "killed", which says "shown" when the server may be killed; the others without a name."""
+Arguments: the agent's URL, the key, the transport of events, and the stories to tell: "asked" and
+"subgraphs", for which the agent follows scripts, or "killed", which says "shown" when the server
+may be killed; the others without a name."""
 
 import os
 import sys
@@ -67,7 +69,8 @@ def interrupted(client):
 
 
 def two_tabs(client):
-    """A tab that comes in the middle of the answer waits for its end. The SDK lets only who has started a run subscribe."""
+    """A tab that comes in the middle of the answer waits for its end. The SDK lets only who has
+    started a run subscribe."""
     with stream(client) as first, ThreadPoolExecutor() as others:
         thread_id, second = first.thread_id, []
 
@@ -127,7 +130,8 @@ def forked(client):
 
 
 def asked(client):
-    """Two questions at once: a wrong answer changes nothing, and a tab that comes later sees what follows the answers."""
+    """Two questions at once: a wrong answer changes nothing, and a tab that comes later sees what
+    follows the answers."""
     with stream(client) as one:
         run = one.run.start(input={"messages": []}, config={"configurable": {"script": PAUSES}})
         while len(one.interrupts) < 2:

@@ -1,4 +1,5 @@
-"""What the stories of the thread-centric protocol share. Arguments of each script: the agent's URL, the key, the transport of events."""
+"""What the stories of the thread-centric protocol share. Arguments of each script: the agent's URL,
+the key, the transport of events."""
 
 import sys
 
@@ -29,7 +30,8 @@ def saying(message, **configurable):
 
 
 def stream(client, thread_id=None):
-    """The events of a thread, or of a new one, with the client that is not synchronous or the one that is."""
+    """The events of a thread, or of a new one, with the client that is not synchronous or the one
+    that is."""
     return client.threads.stream(thread_id, assistant_id="agent", transport=TRANSPORT, headers={"x-api-key": sys.argv[2]})
 
 

@@ -1,7 +1,9 @@
-"""Executes state machines with moto's interpreter. Reads cases from standard input and writes what each showed, both as JSON.
+"""Executes state machines with moto's interpreter. Reads cases from standard input and writes what
+each showed, both as JSON.
 
-Time is played too, so that a day takes none and a slow machine changes nothing. Functions are not called but played: as a list of what
-they do call by call ("work"), or as what is answered to each step ("answers", the last one again and again).
+Time is played too, so that a day takes none and a slow machine changes nothing. Functions are not
+called but played: as a list of what they do call by call ("work"), or as what is answered to each
+step ("answers", the last one again and again).
 """
 
 import io
@@ -33,7 +35,8 @@ ACCOUNT = "123456789012"
 
 
 class Clock:
-    """The time of one execution, which does one thing after the other: it passes where the machine waits, and takes none."""
+    """The time of one execution, which does one thing after the other: it passes where the machine
+    waits, and takes none."""
 
     def __init__(self):
         self.now = 0

@@ -1,4 +1,5 @@
-"""A graph whose state has a reducer that only the graph knows. internal/test/e2e/durability_test.go says what is wanted of it."""
+"""A graph whose state has a reducer that only the graph knows. internal/test/e2e/durability_test.go
+says what is wanted of it."""
 
 import asyncio
 import operator

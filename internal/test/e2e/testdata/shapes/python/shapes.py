@@ -1,4 +1,5 @@
-"""Graphs in the shapes that repositories have, with a model that records what it is given. internal/test/e2e/shapes_test.go says what is wanted of each."""
+"""Graphs in the shapes that repositories have, with a model that records what it is given.
+internal/test/e2e/shapes_test.go says what is wanted of each."""
 
 import asyncio
 import json
@@ -20,7 +21,8 @@ SLOW = 100_000
 
 
 class Recorder(BaseChatModel):
-    """Answers in words. A question with "slow-ROLE" makes it go on for long, "fail-ROLE" fail after some, "tool-ROLE" call a tool."""
+    """Answers in words. A question with "slow-ROLE" makes it go on for long, "fail-ROLE" fail after
+    some, "tool-ROLE" call a tool."""
 
     role: str
 
