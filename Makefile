@@ -76,9 +76,9 @@ PARALLEL = -parallel $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # their processor time.
 test test-race test-e2e: export GOGC := 300
 
-# The stories run beside the other tests, since they wait most of the time. They build the server that
-# they start, which the cache of test results does not notice: -count=1. `go list -export` compiles
-# what both need, as `go build` would, but links no program.
+# The stories run beside the other tests, since they wait most of the time. They build the server
+# that they start, which the cache of test results does not notice: -count=1. `go list -export`
+# compiles what both need, as `go build` would, but links no program.
 test: ## vet and test everything, with the end-to-end stories that show the product
 	@go list -export ./... >/dev/null; \
 	stories=$$(mktemp); trap 'rm -f "$$stories"' EXIT; \
@@ -90,7 +90,8 @@ test: ## vet and test everything, with the end-to-end stories that show the prod
 	cat "$$stories"; exit $$failed
 
 # The race detector needs a C compiler: CGO_ENABLED is 1 where Go has found one. It watches what is
-# written in Go; SQLite, which is translated from C, would take two fifths of the time to be watched.
+# written in Go; SQLite, which is translated from C, would take two fifths of the time to be
+# watched.
 RACE := -race '-gcflags=modernc.org/...=-race=false -d=checkptr=0'
 # On a developer's machine without a C compiler the tests run without it, in CI they fail.
 # A program with the race detector sleeps for a second before it exits unless GORACE says otherwise,

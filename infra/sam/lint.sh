@@ -1,7 +1,8 @@
 #!/bin/sh
-# Checks template.yaml, network.yaml and deployer.yaml with cfn-lint, for each region of samconfig.toml,
-# and so what the SAM transform makes of the first. `sam validate --lint` would be the same cfn-lint for
-# one region. The tools are set up under .tools once. Needs Python 3 with venv; asks no account.
+# Checks template.yaml, network.yaml and deployer.yaml with cfn-lint, for each region of
+# samconfig.toml, and so what the SAM transform makes of the first. `sam validate --lint` would be
+# the same cfn-lint for one region. The tools are set up under .tools once. Needs Python 3 with
+# venv; asks no account.
 set -eu
 cd "$(dirname "$0")/../.."
 

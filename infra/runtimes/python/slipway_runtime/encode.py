@@ -71,7 +71,7 @@ def _form(value: Any) -> Any:
 
 
 def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:
-    """Rebuilds a value from what the standard library encodes. The values that it lies in are above."""
+    """Rebuilds a value from what the standard library encodes. above: the values that hold it."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
