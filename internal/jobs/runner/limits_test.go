@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // limitTo configures deployments that work on this number of runs at a time, each for this
@@ -119,20 +120,29 @@ func TestLimitsAreReadAnewAfterARestart(t *testing.T) {
 // TestARunThatTakesTooLongTimesOut checks this, and that the shown output of the run is kept.
 func TestARunThatTakesTooLongTimesOut(t *testing.T) {
 	t.Parallel()
-	stopped := make(chan struct{})
-	f := newFixture(t, graphtest.Start(t, func(ctx context.Context, _ graph.Invocation, emit func(string, any)) error {
-		emit(graph.EventMessages, chunk("m", "Hel"))
-		<-ctx.Done()
-		close(stopped)
-		return ctx.Err()
-	}), limitTo(0, 300*time.Millisecond))
-	r := f.create(f.newThread(), "hi", run.Enqueue)
-	got := f.join(r)
-	if got.Status != run.Timeout || got.Failure == nil || got.Failure.Name != "Timeout" || got.Attempt != 1 {
-		t.Errorf("got status %s of attempt %d: %v", got.Status, got.Attempt, got.Failure)
-	}
-	<-stopped
-	if diff := cmp.Diff([]string{"hi", "Hel..."}, f.messages(r)); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	check.InTime(t, 300*time.Millisecond, func(limit time.Duration) bool {
+		called, stopped := make(chan struct{}), make(chan struct{})
+		f := newFixture(t, graphtest.Start(t, func(ctx context.Context, _ graph.Invocation, emit func(string, any)) error {
+			close(called)
+			emit(graph.EventMessages, chunk("m", "Hel"))
+			<-ctx.Done()
+			close(stopped)
+			return ctx.Err()
+		}), limitTo(0, limit))
+		r := f.create(f.newThread(), "hi", run.Enqueue)
+		got := f.join(r)
+		if got.Status != run.Timeout || got.Failure == nil || got.Failure.Name != "Timeout" || got.Attempt != 1 {
+			t.Errorf("got status %s of attempt %d: %v", got.Status, got.Attempt, got.Failure)
+		}
+		select {
+		case <-called:
+		default:
+			return false
+		}
+		<-stopped
+		if diff := cmp.Diff([]string{"hi", "Hel..."}, f.messages(r)); diff != "" {
+			t.Errorf("messages (-want +got):\n%s", diff)
+		}
+		return true
+	})
 }

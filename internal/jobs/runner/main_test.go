@@ -124,8 +124,8 @@ type fixture struct {
 	config  runner.Config
 	engine  *engine
 	ahead   atomic.Int64 // how far the clock is ahead
-	// slice, if not 0, is how long the agent's work may take in one task.
-	slice time.Duration
+	// slice, if not nil, returns how long the agent's work may take in the next task.
+	slice func() time.Duration
 	// apart gives each task a runner of its own, as if it ran in a process of its own.
 	apart bool
 }
@@ -142,17 +142,17 @@ type engine struct {
 
 func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Config)) *fixture {
 	t.Helper()
-	return newSlicedFixture(t, endpoint, 0, change)
+	return newSlicedFixture(t, endpoint, nil, change)
 }
 
 // newSlicedFixture returns a fixture whose workers have a limited time for each task.
-func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
+func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice func() time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
 	return newFixtureOn(t, testtable.Open(t, clock.System), endpoint, slice, change)
 }
 
 // newFixtureOn returns a fixture on a table.
-func newFixtureOn(t testing.TB, tb table.Table, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
+func newFixtureOn(t testing.TB, tb table.Table, endpoint compute.Endpoint, slice func() time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, table: &counted{Table: table.Held(tb)}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
@@ -161,7 +161,7 @@ func newFixtureOn(t testing.TB, tb table.Table, endpoint compute.Endpoint, slice
 	f.config = runner.Config{
 		Runs: f.runs, Deployments: f.target, Target: f.target, Graph: graph.NewClient(nil), Log: slog.New(slog.DiscardHandler),
 	}
-	if slice != 0 {
+	if slice != nil {
 		f.config.Margin = never
 	}
 	if change != nil {
@@ -188,9 +188,9 @@ func (f *fixture) startEngine() {
 		Functions: map[string]workflow.TaskFunc{"runner": func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 			e.tasks.Add(1)
 			defer e.tasks.Done()
-			if f.slice != 0 {
+			if f.slice != nil {
 				// The remaining time, which is for the handover, is longer than any test.
-				limited, cancel := context.WithTimeout(ctx, f.slice+f.config.Margin)
+				limited, cancel := context.WithTimeout(ctx, f.slice()+f.config.Margin)
 				defer cancel()
 				ctx = limited
 			}

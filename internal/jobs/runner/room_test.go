@@ -258,7 +258,7 @@ func TestRunsOnEncryptedStatesDoNotWaitForRoomForEver(t *testing.T) {
 	})
 	check.Must(t, err)
 	agent := newPatient()
-	f := newFixtureOn(t, encrypted, graphtest.Start(t, agent.answer), 0, func(c *runner.Config) {
+	f := newFixtureOn(t, encrypted, graphtest.Start(t, agent.answer), nil, func(c *runner.Config) {
 		c.States, c.StateAtRest, c.StateWait = budget.NewLasting(7*largeText), 1, 20*time.Millisecond
 	})
 	var all []run.Run

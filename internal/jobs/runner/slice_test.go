@@ -19,13 +19,32 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
-// talkInSlices is talk with workers that have a limited time for each task.
-func talkInSlices(t *testing.T, slice time.Duration, answer graphtest.Func) (*fixture, run.Run) {
-	t.Helper()
-	f := newSlicedFixture(t, graphtest.Start(t, answer), slice, nil)
-	return f, f.create(f.newThread(), "hi", run.Enqueue)
+// pace is how fast slices end. Each slice that ended before the agent was called is followed by a
+// slice that is four times as long, because a busy machine is slow.
+type pace struct {
+	missed atomic.Int64
+	// called is how often the agent was called.
+	called atomic.Int64
+}
+
+// next returns the length of the next slice.
+func (p *pace) next() time.Duration { return 100 * time.Millisecond << (2 * p.missed.Add(1)) }
+
+// untilCalled is next, but there is no end of slices that begin after the agent was called.
+func (p *pace) untilCalled() time.Duration {
+	if p.called.Load() > 0 {
+		return never
+	}
+	return p.next()
+}
+
+// call notes a call of the agent and returns how many calls there were.
+func (p *pace) call() int64 {
+	p.missed.Store(0)
+	return p.called.Add(1)
 }
 
 // TestARunGoesOnInTheNextSlice checks that a run goes on when its worker's time is over,
@@ -34,7 +53,9 @@ func TestARunGoesOnInTheNextSlice(t *testing.T) {
 	t.Parallel()
 	const steps = 5
 	stopped := make(chan struct{}, 10*steps)
-	f, r := talkInSlices(t, 400*time.Millisecond, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+	var slices pace
+	f := newSlicedFixture(t, graphtest.Start(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		slices.call()
 		step := strings.Count(string(invocation.State.Values), `"content":"step`)
 		id := fmt.Sprint("step ", step+1)
 		emit(graph.EventMessages, chunk(id, "st"))
@@ -46,7 +67,8 @@ func TestARunGoesOnInTheNextSlice(t *testing.T) {
 		<-ctx.Done() // wait until the connection is closed
 		stopped <- struct{}{}
 		return ctx.Err()
-	})
+	}), slices.next, nil)
+	r := f.create(f.newThread(), "hi", run.Enqueue)
 	got := f.join(r)
 	if got.Status != run.Success || got.Attempt < steps || got.Failures != 0 {
 		t.Errorf("got status %s of attempt %d after %d failures: %v", got.Status, got.Attempt, got.Failures, got.Failure)
@@ -80,27 +102,39 @@ func TestARunWithoutProgressEnds(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var invocations atomic.Int64
-			f := newSlicedFixture(t, graphtest.Start(t, func(ctx context.Context, _ graph.Invocation, emit func(string, any)) error {
-				invocations.Add(1)
-				emit(graph.EventMessages, chunk("m", "I was say"))
-				<-ctx.Done()
-				return ctx.Err()
-			}), test.slice, nil)
-			ref := f.newThread()
-			first, second := f.create(ref, "one", run.Enqueue), f.create(ref, "two", run.Enqueue)
-			got := f.join(first)
-			if got.Status != run.Timeout || got.Attempt != run.MaxIdleSlices || got.Failure.Name != "NoProgress" || invocations.Load() < test.invocations {
-				t.Errorf("got status %s, %v, after %d attempts and %d invocations", got.Status, got.Failure, got.Attempt, invocations.Load())
-			}
-			if diff := cmp.Diff(test.messages, f.messages(first)); diff != "" {
-				t.Errorf("messages (-want +got):\n%s", diff)
-			}
-			if got := f.join(second).Status; got != run.Timeout {
-				t.Errorf("the next run is %s, want the same end", got)
-			}
+			check.InTime(t, test.slice, func(slice time.Duration) bool {
+				return runWithoutProgressEnds(t, slice, test.invocations, test.messages)
+			})
 		})
 	}
+}
+
+// runWithoutProgressEnds reports whether the slices were long enough for these invocations.
+func runWithoutProgressEnds(t *testing.T, slice time.Duration, wanted int64, messages []string) bool {
+	t.Helper()
+	var invocations atomic.Int64
+	f := newSlicedFixture(t, graphtest.Start(t, func(ctx context.Context, _ graph.Invocation, emit func(string, any)) error {
+		invocations.Add(1)
+		emit(graph.EventMessages, chunk("m", "I was say"))
+		<-ctx.Done()
+		return ctx.Err()
+	}), func() time.Duration { return slice }, nil)
+	ref := f.newThread()
+	first, second := f.create(ref, "one", run.Enqueue), f.create(ref, "two", run.Enqueue)
+	got := f.join(first)
+	if got.Status != run.Timeout || got.Attempt != run.MaxIdleSlices || got.Failure.Name != "NoProgress" {
+		t.Errorf("got status %s, %v, after %d attempts", got.Status, got.Failure, got.Attempt)
+	}
+	if invocations.Load() < wanted {
+		return false
+	}
+	if diff := cmp.Diff(messages, f.messages(first)); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	if got := f.join(second).Status; got != run.Timeout {
+		t.Errorf("the next run is %s, want the same end", got)
+	}
+	return true
 }
 
 // TestAnInterruptAfterASlice checks that an interrupt finds the output that the slice had
@@ -110,20 +144,21 @@ func TestAnInterruptAfterASlice(t *testing.T) {
 	for _, during := range []bool{false, true} {
 		t.Run(fmt.Sprint("in the midst of the handover: ", during), func(t *testing.T) {
 			t.Parallel()
+			var slices pace
 			nextSlice := make(chan struct{}, 10)
 			f := newSlicedFixture(t, graphtest.Start(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
 				if strings.Contains(string(invocation.Input), "stop") {
 					emit(graph.EventUpdates, update("stopped", ""))
 					return nil
 				}
-				if invocation.Attempt == 1 {
+				if slices.call() == 1 {
 					emit(graph.EventMessages, chunk("m", "I was say"))
 				} else {
 					nextSlice <- struct{}{}
 				}
 				<-ctx.Done()
 				return ctx.Err()
-			}), 400*time.Millisecond, nil)
+			}), slices.untilCalled, nil)
 			ref := f.newThread()
 			second := make(chan run.Run, 1)
 			if during {
@@ -192,16 +227,19 @@ func TestAnAgentThatDoesNotComeBeforeTheSlicesEnd(t *testing.T) {
 // TestAFailureInALateSlice checks that such a failure counts as a failure.
 func TestAFailureInALateSlice(t *testing.T) {
 	t.Parallel()
-	f, r := talkInSlices(t, 400*time.Millisecond, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+	var slices pace
+	var early atomic.Int64
+	f := newSlicedFixture(t, graphtest.Start(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
 		emit(graph.EventUpdates, update(fmt.Sprint("step of ", invocation.Attempt), ""))
-		if invocation.Attempt > 1 {
+		if slices.call() > 1 {
 			return graphtest.ErrBreak
 		}
+		early.Store(int64(invocation.Attempt))
 		<-ctx.Done()
 		return ctx.Err()
-	})
-	got := f.join(r)
-	if got.Status != run.Error || got.Attempt != 1+run.MaxAttempts || got.Failure.Name != "AgentUnavailable" {
+	}), slices.untilCalled, nil)
+	got := f.join(f.create(f.newThread(), "hi", run.Enqueue))
+	if got.Status != run.Error || got.Attempt != early.Load()+run.MaxAttempts || got.Failure.Name != "AgentUnavailable" {
 		t.Errorf("got status %s of attempt %d: %v", got.Status, got.Attempt, got.Failure)
 	}
 }
@@ -209,11 +247,11 @@ func TestAFailureInALateSlice(t *testing.T) {
 // TestATaskWithTimeToSpareIsNotCut checks that the deadline does not cut the task short.
 func TestATaskWithTimeToSpareIsNotCut(t *testing.T) {
 	t.Parallel()
-	f, r := talkInSlices(t, never, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+	f := newSlicedFixture(t, graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
 		emit(graph.EventUpdates, update("m", ""))
 		return nil
-	})
-	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
+	}), func() time.Duration { return never }, nil)
+	if got := f.join(f.create(f.newThread(), "hi", run.Enqueue)); got.Status != run.Success || got.Attempt != 1 {
 		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
 	}
 }

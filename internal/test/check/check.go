@@ -2,13 +2,27 @@
 // package of this module, so that small tests stay small programs.
 package check
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Must ends the test if err is an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// InTime calls try with a real limit for the tested work. If try reports that the work had not
+// begun when the limit ended, because the machine is busy, InTime tries again with twice the limit.
+func InTime(t testing.TB, limit time.Duration, try func(limit time.Duration) bool) {
+	t.Helper()
+	for ; !try(limit); limit *= 2 {
+		if limit > time.Minute {
+			t.Fatalf("the work did not begin within %s", limit)
+		}
 	}
 }
 

@@ -479,7 +479,7 @@ func end(t *testing.T, b *codebuild.Builder, spec build.Spec) build.Result {
 }
 
 // wantFailure checks how a build of these files fails.
-func wantFailure(t *testing.T, b *codebuild.Builder, spec build.Spec, reason string, words ...string) {
+func wantFailure(t *testing.T, b *codebuild.Builder, spec build.Spec, reason string, words ...string) build.Result {
 	t.Helper()
 	result := end(t, b, spec)
 	if result.State != build.Failed || result.Reason != reason {
@@ -490,6 +490,7 @@ func wantFailure(t *testing.T, b *codebuild.Builder, spec build.Spec, reason str
 			t.Errorf("message %q does not contain %q", result.Message, word)
 		}
 	}
+	return result
 }
 
 // framework returns a configuration file with a build command.

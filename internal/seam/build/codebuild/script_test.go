@@ -399,8 +399,12 @@ func TestTimeout(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("echo slow; sleep 60")})
-	b := a.builder(func(c *codebuild.Config) { c.Timeout = 2 * time.Second })
-	wantFailure(t, b, newSpec(serveGit(t, repo, "")), build.ReasonBuildTimeout, "stopped after 2 seconds", "was running", "slow")
+	url := serveGit(t, repo, "")
+	check.InTime(t, 2*time.Second, func(limit time.Duration) bool {
+		b, spec := a.builder(func(c *codebuild.Config) { c.Timeout = limit }), newSpec(url)
+		got := wantFailure(t, b, spec, build.ReasonBuildTimeout, fmt.Sprintf("stopped after %.0f seconds", limit.Seconds()))
+		return strings.Contains(got.Message, "was running") && strings.Contains(got.Message, "slow")
+	})
 }
 
 // TestTagsAndSubmodules builds an annotated tag of a repository with a submodule.

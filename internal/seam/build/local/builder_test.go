@@ -200,11 +200,20 @@ func TestBuildCommandThatCannotRun(t *testing.T) {
 
 func TestBuildCommandTakesTooLong(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, func(c *local.Config) { c.Timeout = 4 * time.Second })
 	calls := newSwitchboard(t)
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("echo compiling; " + calls.caller() + " & wait")})
-	m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonBuildTimeout, "stopped after 4s", "compiling")
-	calls.accept(t)()
+	check.InTime(t, 4*time.Second, func(limit time.Duration) bool {
+		m, spec := newMachine(t, func(c *local.Config) { c.Timeout = limit }), buildtest.NewSpec(r.URL())
+		got := m.wantFailure(t, spec, build.ReasonBuildTimeout, "stopped after "+limit.String())
+		if !strings.Contains(m.log(t, spec), called) {
+			return false
+		}
+		if !strings.Contains(got.Message, "compiling") {
+			t.Errorf("message %q does not show the output", got.Message)
+		}
+		calls.accept(t)()
+		return true
+	})
 }
 
 func TestRemoveEndsARunningBuild(t *testing.T) {

@@ -90,12 +90,16 @@ func plant() (dir string) {
 	return dir
 }
 
+// called is the output of a program that has called.
+const called = "called the test"
+
 // call connects to the test and lives until it is killed: the test sees its death as the end of the
 // connection.
 func call() {
 	conn, err := net.Dial("tcp", os.Getenv("ADDR"))
 	panicOn(err)
 	fmt.Fprintln(conn, "here")
+	fmt.Println(called)
 	<-time.After(time.Hour) // not select {}: without a C runtime Go takes that for a deadlock
 }
 
@@ -125,14 +129,14 @@ func program() string {
 }
 
 // switchboard takes the calls of programs under test.
-type switchboard struct{ net.Listener }
+type switchboard struct{ *net.TCPListener }
 
 func newSwitchboard(t *testing.T) switchboard {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check.Must(t, err)
 	t.Cleanup(func() { check.Must(t, listener.Close()) })
-	return switchboard{listener}
+	return switchboard{listener.(*net.TCPListener)}
 }
 
 // caller returns a shell command that calls and lives until it is killed.
@@ -143,9 +147,11 @@ func (s switchboard) caller() string {
 // accept waits for a call. The function that it returns waits for the death of the caller.
 func (s switchboard) accept(t *testing.T) (wantDeath func()) {
 	t.Helper()
+	check.Must(t, s.SetDeadline(deadline(t)))
 	conn, err := s.Accept()
 	check.Must(t, err)
 	t.Cleanup(func() { check.Must(t, conn.Close()) })
+	check.Must(t, conn.SetReadDeadline(deadline(t)))
 	r := bufio.NewReader(conn)
 	if got, err := r.ReadString('\n'); err != nil || got != "here\n" {
 		t.Fatalf("program says %q, %v", got, err)
