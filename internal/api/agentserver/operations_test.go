@@ -56,7 +56,7 @@ var operations = map[string]operation{
 	"GET /threads/{thread_id}/state/{checkpoint_id}":     {},
 	"GET /threads/{thread_id}/history":                   {},
 	"POST /threads/{thread_id}/history":                  {body: object{"limit": 3}, reads: true},
-	"POST /threads/{thread_id}/copy":                     {},
+	"POST /threads/{thread_id}/copy":                     {idle: true},
 	"GET /threads/{thread_id}/runs":                      {},
 	"POST /threads/{thread_id}/runs":                     {body: hi(), located: true},
 	"POST /threads/{thread_id}/runs/wait":                {body: hi(), located: true, resumable: true},
