@@ -3,7 +3,6 @@ package agentserver
 import (
 	"context"
 	"net/http"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,23 +67,25 @@ func mayCancel(r *http.Request) bool {
 	})
 }
 
-// searches are the last words of the paths of operations that only read, although they have a
-// body. The call of a tool at /mcp is authorized when the server asks itself for the run.
-var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces", "events", "mcp"}
+// readingActions are the actions that change nothing. What a message of the Agent2Agent protocol
+// asks for, and the call of a tool at /mcp, are authorized when the server asks itself for the run.
+var readingActions = []string{"read", "search", "get", "list_namespaces"}
 
-// onlyReads reports whether a POST to a path only reads. What a message of the Agent2Agent
-// protocol asks for is authorized when the server asks itself for it.
-func onlyReads(at string) bool {
-	return slices.Contains(searches, path.Base(at)) || path.Base(path.Dir(at)) == "a2a"
+// onlyReads reports whether a request changes nothing. The routes of a repository's own application
+// declare no permission, so the method decides there.
+func onlyReads(r *http.Request, o web.Operation) bool {
+	if o.Permission == "" {
+		return r.Method == http.MethodGet || r.Method == http.MethodHead
+	}
+	return o.Also == "" && slices.Contains(readingActions, accessOf(o.Permission).action)
 }
 
 // authorize lets viewers read, lets agents use the server of their own deployment, and lets
 // all other callers create runs.
-func authorize(principal apikey.Principal, r *http.Request) error {
+func authorize(principal apikey.Principal, r *http.Request, o web.Operation) error {
 	permission := workspace.RunsCreate
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || (r.Method == http.MethodPost && onlyReads(r.URL.Path))
 	// A request whose lost connection ends a run does more than read.
-	if reads && !mayCancel(r) {
+	if onlyReads(r, o) && !mayCancel(r) {
 		permission = workspace.RunsRead
 	}
 	if principal.Role == workspace.Agent && principal.Subject == deploymentID(r) {

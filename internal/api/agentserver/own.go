@@ -59,7 +59,7 @@ type admitted struct {
 // admit finds the deployment that the path names, and the sender of the request. A deployment
 // of another workspace does not exist for a key of the platform.
 func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
-	known, err := s.deployment(r)
+	known, err := s.deployment(r, o)
 	if o.Permission == operationOfPlatform || (err == nil && !known.Auth) {
 		return known, err
 	}

@@ -323,6 +323,22 @@ func TestFiltersOfTheRepositorysOwnAuthentication(t *testing.T) {
 	}
 }
 
+// TestTheNameOfAGraphHidesNoMetadata checks that the metadata of a handler count for an assistant
+// whatever the name of its graph is, and do not count for operations that declare that they take
+// no metadata.
+func TestTheNameOfAGraphHidesNoMetadata(t *testing.T) {
+	t.Parallel()
+	f, g, _ := setUpGuarded(t)
+	g.answer(`{"allowed": true, "value": {"metadata": "no object", "version": 7}}`)
+	for name, want := range map[string]int{"agent": 500, "latest": 500, "state": 500, "cancel": 500, "weather/latest": 404} {
+		method, body := "PATCH", object{"name": "n"}
+		if strings.Contains(name, "/") {
+			method, body = "POST", object{"version": 7}
+		}
+		wantStatus(t, f.call(t, method, "/assistants/"+name, body), want)
+	}
+}
+
 // TestTheStoreOfAUser checks that handlers can change the namespace. A filter, which the store
 // could not apply, lets no user in.
 func TestTheStoreOfAUser(t *testing.T) {

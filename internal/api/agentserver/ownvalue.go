@@ -82,12 +82,9 @@ var commandMembers = []string{
 	"checkpoint_id", "run_id", memberNamespace, "keys", "limit", "before",
 }
 
-// untagged are the ends of the paths of operations that change something and take no metadata.
-var untagged = []string{"/state", "/latest", "/cancel"}
-
 // askedOf reads a request that was checked.
 func askedOf(r *http.Request, o web.Operation) (asked, error) {
-	a := asked{access: accessOf(o)}
+	a := asked{access: accessOf(o.Permission)}
 	text, err := web.CheckedBody(r)
 	if err != nil {
 		return a, err
@@ -128,8 +125,7 @@ func (a *asked) read(r *http.Request, o web.Operation) {
 	}
 	shape, known := forms[a.access]
 	if !known {
-		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.action) && r.Method != http.MethodGet &&
-			!slices.ContainsFunc(untagged, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
+		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.action) && r.Method != http.MethodGet && !o.NoMetadata
 	}
 	for i := range a.parts {
 		a.parts[i].form = shape

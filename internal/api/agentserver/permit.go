@@ -39,18 +39,24 @@ var commandActions = map[string]string{
 	"subscription.subscribe": "read", "subscription.unsubscribe": "read", "subscription.reconnect": "read",
 }
 
-func accessOf(o web.Operation) access {
-	resource, action, _ := strings.Cut(o.Permission, ":")
+// accessOf reads an x-permission or an x-also.
+func accessOf(permission string) access {
+	resource, action, _ := strings.Cut(permission, ":")
 	return access{resource, action}
 }
+
+// isKnown reports whether there is such an access.
+func (a access) isKnown() bool { return slices.Contains(resources[a.resource], a.action) }
 
 // checkRules refuses a contract with an operation that has no rule for its access, or with a
 // public operation that has one. So a server with such an operation does not start.
 func checkRules(contract *web.Contract) error {
 	for _, o := range contract.Operations() {
-		to := accessOf(o)
-		if known := slices.Contains(resources[to.resource], to.action); known == o.Public {
+		if accessOf(o.Permission).isKnown() == o.Public {
 			return fmt.Errorf("%s declares the x-permission %q", o.Pattern, o.Permission)
+		}
+		if o.Also != "" && !accessOf(o.Also).isKnown() {
+			return fmt.Errorf("%s declares the x-also %q", o.Pattern, o.Also)
 		}
 	}
 	return nil
@@ -73,7 +79,7 @@ func permitOf(ctx context.Context) permitted {
 // permit lets the repository's own authentication, if it has one, decide about each request,
 // and limits the request to the resources that the user may see.
 func (s server) permit(o web.Operation) web.Middleware {
-	to := accessOf(o)
+	to := accessOf(o.Permission)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			user := ownUser(r.Context())

@@ -7,7 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -54,5 +57,19 @@ func TestRolesAreEnforced(t *testing.T) {
 		if after := f.call(t, "GET", thread+"/runs", nil); runs == cmp.Equal(before.body, after.body) {
 			t.Errorf("%s: before there were the runs %s, after %s", role, before.text, after.text)
 		}
+	}
+}
+
+// TestAttackOwnRoutesNamedLikeASearch checks that the name of a route of a repository's own
+// application does not let a viewer change something there.
+func TestAttackOwnRoutesNamedLikeASearch(t *testing.T) {
+	t.Parallel()
+	f := setUpOwn(t, build.HTTP{RouteAuth: true}, quota.Limits{})
+	_, viewer, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: workspace.Viewer})
+	check.Must(t, err)
+	key := map[string]string{auth.HeaderKey: viewer}
+	for _, path := range []string{"/seen/search", "/seen/a2a/pay", "/seen/events"} {
+		wantStatus(t, f.send(t, "POST", f.path(path), nil, key), http.StatusForbidden)
+		wantStatus(t, f.send(t, "GET", f.path(path), nil, key), http.StatusOK)
 	}
 }

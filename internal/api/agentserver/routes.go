@@ -201,11 +201,11 @@ func deploymentID(r *http.Request) string { return strings.ToLower(r.PathValue("
 
 // deployment finds the deployment that the path names in the workspace of the key. A
 // deployment of another workspace does not exist for the caller.
-func (s server) deployment(r *http.Request) (known admitted, err error) {
+func (s server) deployment(r *http.Request, o web.Operation) (known admitted, err error) {
 	if known.principal, err = s.caller(r); err != nil {
 		return known, err
 	}
-	if err := authorize(known.principal, r); err != nil {
+	if err := authorize(known.principal, r, o); err != nil {
 		return known, err
 	}
 	ref := deployment.Ref{Workspace: known.principal.Workspace, Deployment: deploymentID(r)}

@@ -36,6 +36,10 @@ type Operation struct {
 	Public bool
 	// Permission is the operation's x-permission, "" if it has no permission.
 	Permission string
+	// Also is the operation's x-also: another permission that it needs, "" if there is no other.
+	Also string
+	// NoMetadata is the operation's x-no-metadata: it changes a resource, but not the metadata.
+	NoMetadata bool
 	// Resource is the x-resource of the operation's path: the path parameter that identifies
 	// the resource. It is "" if the path has no x-resource.
 	Resource string
@@ -91,7 +95,7 @@ func (c *Contract) add(method, path, resource string, found *indexed) {
 	c.operations[pattern] = &operation{
 		Operation: Operation{
 			Pattern: pattern, Public: found.Security != nil && len(*found.Security) == 0,
-			Permission: found.Permission, Resource: resource,
+			Permission: found.Permission, Also: found.Also, NoMetadata: found.NoMetadata, Resource: resource,
 		},
 		tagged:     found.tagged(),
 		repeatable: found.repeatable(),

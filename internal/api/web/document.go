@@ -29,6 +29,10 @@ type indexed struct {
 	}
 	// Permission is the permission that the caller's role must have for the operation.
 	Permission string `json:"x-permission"`
+	// Also is another permission that the operation needs.
+	Also string `json:"x-also"`
+	// NoMetadata says that the operation leaves the metadata of its resource as they are.
+	NoMetadata bool `json:"x-no-metadata"`
 	// Security is nil unless the operation has a list of its own.
 	Security *[]json.RawMessage
 	// Holding says when the operation holds its connection while it waits.
