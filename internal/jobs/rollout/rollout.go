@@ -46,7 +46,7 @@ const (
 	failed          next = "Failed"
 
 	// again is the answer of a step that has written, and must read the remaining work.
-	again next = ""
+	again next = "again"
 )
 
 // Forgetter erases the data about a revision that is kept outside of the table.

@@ -61,12 +61,20 @@ func undelayed(step func(*Rollout, context.Context, task) (next, error)) handler
 	}
 }
 
-// ofRevision is the handler of a step of a rollout. It reads the revision and performs the step. It
-// does both again after a lost race, and each time that the step answers again.
+// ofRevision is the handler of a step of a rollout, which reads the revision and performs the step.
 func ofRevision(step func(*Rollout, context.Context, position) (next, error)) handler {
-	return undelayed(func(r *Rollout, ctx context.Context, t task) (name next, err error) {
-		for name == again && err == nil {
-			name, err = record.Retry(ctx, func(ctx context.Context) (next, error) { return r.attempt(ctx, t, step) })
+	return undelayed(func(r *Rollout, ctx context.Context, t task) (next, error) {
+		return untilDone(ctx, func(ctx context.Context) (next, error) { return r.attempt(ctx, t, step) })
+	})
+}
+
+// untilDone makes an attempt again after a lost race, and each time that it answers again: it has
+// then changed the data that it has read.
+func untilDone(ctx context.Context, attempt func(context.Context) (next, error)) (next, error) {
+	return record.Retry(ctx, func(ctx context.Context) (next, error) {
+		name, err := attempt(ctx)
+		if name == again && err == nil {
+			err = record.ErrLost
 		}
 		return name, err
 	})
