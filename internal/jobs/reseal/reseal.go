@@ -67,13 +67,6 @@ func merged(all ...map[string]func(*table.Item) (secret.Bound, error)) map[strin
 	return into
 }
 
-// passes is how often the table is read at most: each pass except the last has met an item
-// that others changed meanwhile.
-const passes = 20
-
-// ErrBusy is wrapped when items change too often to be rewritten.
-var ErrBusy = errors.New("there are always items that change meanwhile")
-
 // Run seals, with the newest key, all texts that an older key sealed. It makes passes until one
 // finds no such text, and returns how many items of each kind it has rewritten. If Run is cut
 // short, the next Run finds the remaining texts.
@@ -85,16 +78,22 @@ func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err
 	if len(r.older) == 0 {
 		return r.rewritten, nil
 	}
-	for range passes {
-		r.met = 0
-		if err := t.Scan(ctx, func(item *table.Item) error { return r.item(ctx, item) }); err != nil {
-			return r.rewritten, fmt.Errorf("seal again: %w", err)
-		}
-		if r.met == 0 {
-			return r.rewritten, nil
-		}
+	_, err = record.Retry(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.pass(ctx) })
+	if err != nil {
+		err = fmt.Errorf("seal again: %w", err)
 	}
-	return r.rewritten, fmt.Errorf("seal again: %w", ErrBusy)
+	return r.rewritten, err
+}
+
+// pass rewrites the items that hold a text of an older key. If it has met such an item, it returns
+// record.ErrLost: others may have changed the item, or have copied such a text, meanwhile.
+func (r *run) pass(ctx context.Context) error {
+	r.met = 0
+	err := r.table.Scan(ctx, func(item *table.Item) error { return r.item(ctx, item) })
+	if err == nil && r.met > 0 {
+		err = record.ErrLost
+	}
+	return err
 }
 
 // Left holds the data that depends on older keys and cannot be sealed with the newest one.

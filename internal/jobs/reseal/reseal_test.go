@@ -180,6 +180,31 @@ func TestWhoChangesAnItemMeanwhileWins(t *testing.T) {
 	}
 }
 
+// TestManyLostRaces has an item that another process changes again and again before it is
+// rewritten.
+func TestManyLostRaces(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	at := keys.GitCredential(workspace, "c")
+	f.put(t, at, "git_credential", f.seal(t, "c", "text"))
+	_, err := keyfile.Rotate(f.file)
+	check.Must(t, err)
+	f.seal(t, "c", "notices the key")
+	rivals, wins := &overtaken{Table: f.table}, 0
+	var rival func()
+	rival = func() {
+		check.Must(t, f.table.Transact(t.Context(), table.Update{Key: at, Add: map[string]int64{record.Version: 1}}))
+		if wins++; wins < 21 {
+			rivals.rival = rival
+		}
+	}
+	rivals.rival = rival
+	rewritten, err := reseal.Run(t.Context(), rivals, f.key)
+	if err != nil || rewritten["git_credential"] != 1 {
+		t.Errorf("rewritten: %v (%v) after %d lost races", rewritten, err, wins)
+	}
+}
+
 // elsewhere are packages that seal texts which are not in the table of an installation, or
 // pass on texts that other packages seal.
 var elsewhere = []string{

@@ -82,6 +82,40 @@ func TestThereIsOneLoopOverLostRaces(t *testing.T) {
 	}
 }
 
+// mayTryEach are the functions that call record.Try in a loop, each with its reason. A loop that
+// tries the same write until it is applied is a loop over lost races.
+var mayTryEach = map[string]string{
+	"internal/agent/run.eraseEvents": "tries each of several items once",
+}
+
+// TestNoLoopTriesAWriteAgain searches for loops around record.Try.
+func TestNoLoopTriesAWriteAgain(t *testing.T) {
+	t.Parallel()
+	tries := map[string]bool{}
+	eachNode(t, func(f file, node ast.Node) {
+		function, ok := node.(*ast.FuncDecl)
+		if !ok || f.isTest() || function.Body == nil {
+			return
+		}
+		name := path.Dir(f.name) + "." + function.Name.Name
+		eachLoop(function.Body, func(loop ast.Node) {
+			ast.Inspect(loop, func(inner ast.Node) bool {
+				if call, ok := inner.(*ast.CallExpr); ok && isSelector(call.Fun, "record", "Try") {
+					if tries[name] = true; mayTryEach[name] == "" {
+						t.Errorf("%s: a loop around record.Try: use record.Decide, or give a reason", f.at(inner))
+					}
+				}
+				return true
+			})
+		})
+	})
+	for name := range mayTryEach {
+		if !tries[name] {
+			t.Errorf("%s calls record.Try in no loop any more: take it off the list", name)
+		}
+	}
+}
+
 // eachLoop calls visit with each loop in a body.
 func eachLoop(body ast.Node, visit func(ast.Node)) {
 	ast.Inspect(body, func(node ast.Node) bool {
