@@ -33,7 +33,7 @@ type Service struct {
 	table  table.Table
 	sealer secret.Sealer
 	now    clock.Clock
-	tokens tokens
+	tokens *tokenCache
 	// host is the host of Config.GitHubURL.
 	host string
 
@@ -45,7 +45,7 @@ type Service struct {
 // New returns a service. An App that cannot be used as it is configured is an error. The error
 // contains no secret of the App.
 func New(c Config) (*Service, error) {
-	s := &Service{table: c.Table, sealer: c.Sealer, now: c.Now, tokens: tokens{held: map[tokenKey]token{}}, load: c.LoadGitHub}
+	s := &Service{table: c.Table, sealer: c.Sealer, now: c.Now, tokens: newTokenCache(), load: c.LoadGitHub}
 	if c.GitHub != nil {
 		var err error
 		if s.github, err = newGitHub(*c.GitHub, c.Now); err != nil {

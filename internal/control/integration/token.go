@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/lru"
 )
 
 const (
@@ -21,8 +21,7 @@ const (
 	// clone takes its time, and a build may wait for its place until it is handed another
 	// token.
 	tokenRest = 20 * time.Minute
-	// maxTokens bounds the number of tokens that are kept. Tokens are valid for an hour, so
-	// this many builds in an hour are no problem.
+	// maxTokens bounds the number of tokens that are kept.
 	maxTokens = 4096
 )
 
@@ -43,42 +42,45 @@ type token struct {
 	expires time.Time
 }
 
-// tokens keeps access tokens until shortly before their end, in memory only.
-type tokens struct {
+// tokenCache keeps access tokens, in memory only. All clones of a repository within 40 minutes then
+// take one request to GitHub together, in place of one for each clone, or four after a rename. A
+// token is used until tokenRest before its end. A change of an installation forgets its tokens, and
+// GitHub refuses a token that has lost its access.
+type tokenCache struct {
 	flight singleflight.Group
 	mu     sync.Mutex
-	held   map[tokenKey]token
+	held   *lru.Cache[tokenKey, token]
 	// generation counts the calls that forget tokens. The answer to a request from an earlier
 	// generation is used once, and not kept.
 	generation int
 }
 
-func (t *tokens) get(key tokenKey, now time.Time) (value string, generation int) {
+func newTokenCache() *tokenCache {
+	return &tokenCache{held: lru.New[tokenKey, token](maxTokens)}
+}
+
+func (t *tokenCache) get(key tokenKey, now time.Time) (value string, generation int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if held, ok := t.held[key]; ok && now.Add(tokenRest).Before(held.expires) {
+	if held, ok := t.held.Get(key); ok && now.Add(tokenRest).Before(held.expires) {
 		return held.value, t.generation
 	}
 	return "", t.generation
 }
 
-func (t *tokens) keep(key tokenKey, made token, generation int, now time.Time) {
+func (t *tokenCache) keep(key tokenKey, made token, generation int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if generation != t.generation {
-		return
-	}
-	maps.DeleteFunc(t.held, func(_ tokenKey, held token) bool { return !now.Add(tokenRest).Before(held.expires) })
-	if len(t.held) < maxTokens {
-		t.held[key] = made
+	if generation == t.generation {
+		t.held.Put(key, made, 1)
 	}
 }
 
-func (t *tokens) forget(installation int64) {
+func (t *tokenCache) forget(installation int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.generation++
-	maps.DeleteFunc(t.held, func(key tokenKey, _ token) bool { return key.installation == installation })
+	t.held.DropIf(func(key tokenKey) bool { return key.installation == installation })
 }
 
 // token returns a token that reads the contents of a repository of the installation or, for
@@ -106,7 +108,7 @@ func (s *Service) token(ctx context.Context, i Installation, repo repository) (s
 		if err != nil {
 			return "", err
 		}
-		s.tokens.keep(key, made, generation, s.now())
+		s.tokens.keep(key, made, generation)
 		return made.value, nil
 	})
 	select {

@@ -1,0 +1,21 @@
+package integration
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTheNewestTokensAreKept when there are more tokens than the cache has room for.
+func TestTheNewestTokensAreKept(t *testing.T) {
+	t.Parallel()
+	cache, now := newTokenCache(), time.Unix(1e9, 0)
+	for i := range int64(maxTokens + 1) {
+		cache.keep(tokenKey{installation: i}, token{"value", now.Add(time.Hour)}, 0)
+	}
+	if value, _ := cache.get(tokenKey{installation: maxTokens}, now); value == "" {
+		t.Error("the newest token is not kept")
+	}
+	if value, _ := cache.get(tokenKey{installation: 0}, now); value != "" {
+		t.Error("the token that was used least recently is kept")
+	}
+}
