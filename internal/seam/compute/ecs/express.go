@@ -102,12 +102,9 @@ func isMissing(err error) bool {
 	return resource || service || inactive
 }
 
-// expressURL returns the address of a release. The address is kept, because it never changes.
+// expressURL returns the address of a release.
 func (t *Target) expressURL(ctx context.Context, ref compute.Ref) (string, error) {
-	t.mu.Lock()
-	url := t.endpoints[ref.Revision]
-	t.mu.Unlock()
-	if url != "" {
+	if url, ok := t.addresses.Get(ref.Revision); ok {
 		return url, nil
 	}
 	service, err := t.describeExpress(ctx, ref)
@@ -136,14 +133,10 @@ func (t *Target) keep(ref compute.Ref, endpoint string) string {
 		endpoint = "https://" + endpoint
 	}
 	endpoint = strings.TrimSuffix(endpoint, "/")
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.endpoints[ref.Revision] = endpoint
+	t.addresses.Put(ref.Revision, endpoint, 1)
 	return endpoint
 }
 
 func (t *Target) forget(ref compute.Ref) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.endpoints, ref.Revision)
+	t.addresses.Drop(ref.Revision)
 }

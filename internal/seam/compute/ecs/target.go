@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
@@ -69,17 +69,21 @@ type Config struct {
 
 // Target implements compute.Target.
 type Target struct {
-	cfg     Config
-	names   names
-	ecs     *ecs.Client
-	elb     *elasticloadbalancingv2.Client
-	scaling *applicationautoscaling.Client
-	secrets *secretsmanager.Client
-
-	mu sync.Mutex
-	// endpoints are the addresses of Express services, by revision.
-	endpoints map[string]string
+	cfg       Config
+	names     names
+	ecs       *ecs.Client
+	elb       *elasticloadbalancingv2.Client
+	scaling   *applicationautoscaling.Client
+	secrets   *secretsmanager.Client
+	addresses addressCache
 }
+
+// maxAddresses bounds the number of addresses that a process keeps.
+const maxAddresses = 10_000
+
+// addressCache keeps the addresses of Express services, by revision. A run then takes no call of
+// ECS in place of one. An address is never stale: it does not change while its service exists.
+type addressCache struct{ *lru.Cache[string, string] }
 
 var (
 	_ compute.Target    = (*Target)(nil)
@@ -119,7 +123,7 @@ func New(cfg Config) (*Target, error) {
 		elb:       elasticloadbalancingv2.NewFromConfig(cfg.AWS),
 		scaling:   applicationautoscaling.NewFromConfig(cfg.AWS),
 		secrets:   secretsmanager.NewFromConfig(cfg.AWS),
-		endpoints: map[string]string{},
+		addresses: addressCache{lru.New[string, string](maxAddresses)},
 	}, nil
 }
 
