@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -115,13 +116,14 @@ type Store struct {
 	// slots holds a token for each note that is under way.
 	slots chan struct{}
 	mu    sync.Mutex
-	// noted is when this process last noted the use of keys.
-	noted map[string]time.Time
+	// noted is when this process last noted the use of keys. It is a limiter with bounded memory,
+	// not a cache: the use of a key that was dropped is noted again.
+	noted *lru.Cache[string, time.Time]
 }
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
-	return &Store{table: t, hasher: hasher, now: now, slots: make(chan struct{}, noters), noted: map[string]time.Time{}}
+	return &Store{table: t, hasher: hasher, now: now, slots: make(chan struct{}, noters), noted: lru.New[string, time.Time](knownUses)}
 }
 
 // Create makes a key with the admin role, which does not expire, for a workspace and returns

@@ -15,7 +15,7 @@ const (
 	// noters is how many notes may be under way; further notes are left to a later request.
 	noters = 4
 	// knownUses is the number of keys for which a process remembers that it has noted their
-	// use.
+	// use: the keys that were used last.
 	knownUses = 10_000
 )
 
@@ -24,7 +24,7 @@ func (s *Store) begin(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if last, ok := s.noted[key]; ok && now.Sub(last) < useInterval {
+	if last, ok := s.noted.Get(key); ok && now.Sub(last) < useInterval {
 		return false
 	}
 	select {
@@ -32,10 +32,7 @@ func (s *Store) begin(key string) bool {
 	default:
 		return false
 	}
-	if len(s.noted) >= knownUses {
-		clear(s.noted) // rare, and only costs to read records again
-	}
-	s.noted[key] = now
+	s.noted.Put(key, now, 1)
 	return true
 }
 
