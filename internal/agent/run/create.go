@@ -65,7 +65,7 @@ type Store struct {
 	lease            time.Duration
 	atWork           time.Duration
 	maxBody          int
-	tail             *tail
+	tail             *eventCache
 }
 
 // NewStore returns a store.
@@ -84,7 +84,7 @@ func NewStore(c Config) *Store {
 		lease:            c.Lease,
 		atWork:           cmp.Or(c.WorkLease, c.Lease),
 		maxBody:          cmp.Or(c.MaxBody, table.MaxBody),
-		tail:             newTail(),
+		tail:             newEventCache(),
 	}
 }
 

@@ -24,7 +24,7 @@ type Store struct {
 	table table.Table
 	now   clock.Clock
 	pool  *quota.Pool
-	held  *held // nil if no vectors are held
+	held  *vectorCache // nil if no vectors are held
 	// compared is how many bytes of vectors a query is compared with, at most; 0 for any number.
 	compared int
 }
@@ -38,7 +38,7 @@ func NewStore(t table.Table, now clock.Clock, limits quota.Limits, log *slog.Log
 // while it reads the vectors of a namespace. It must be called before any other method, and
 // only in a process that alone writes the table, through this store.
 func (s *Store) Hold(room int) *Store {
-	s.held = newHeld(room)
+	s.held = newVectorCache(room)
 	return s
 }
 

@@ -50,12 +50,12 @@ type ownRoute struct {
 	pattern *pattern.Pattern
 }
 
-// descriptions keeps the descriptions that agents give of themselves. Without them each request to
-// a deployment with its own authentication or routes would first ask the agent, for 0.1 to 0.3 ms
-// on one machine (BenchmarkInvoke of package graph). A description does not change in the life of a
-// revision. descriptions is safe for concurrent use; an agent is asked
-// once, even if many requests wait for the answer.
-type descriptions struct {
+// descriptionCache keeps the descriptions that agents give of themselves. Without them each
+// request to a deployment with its own authentication or routes would first ask the agent, for 0.1
+// to 0.3 ms on one machine (BenchmarkInvoke of package graph). A description does not change in the
+// life of a revision. descriptionCache is safe for concurrent use; an agent is asked once, even if
+// many requests wait for the answer.
+type descriptionCache struct {
 	log   *slog.Logger
 	known *lru.Cache[string, ownDescription]
 	asked singleflight.Group
@@ -63,7 +63,7 @@ type descriptions struct {
 
 // of returns the description of a workspace's revision that ask gives. All waiting callers get an
 // error; it is not kept.
-func (d *descriptions) of(ctx context.Context, workspace, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
+func (d *descriptionCache) of(ctx context.Context, workspace, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
 	if found, ok := d.known.Get(revision); ok {
 		return found, nil
 	}
@@ -96,7 +96,7 @@ func (d *descriptions) of(ctx context.Context, workspace, revision string, ask f
 
 // read compiles the patterns of the routes in a description. A route whose pattern cannot be used
 // shadows nothing; one line of the log says how many routes these are.
-func (d *descriptions) read(ctx context.Context, revision string, answer graph.Description) ownDescription {
+func (d *descriptionCache) read(ctx context.Context, revision string, answer graph.Description) ownDescription {
 	found := ownDescription{Description: answer}
 	var refused error
 	for _, route := range answer.Routes {

@@ -50,19 +50,19 @@ func originsOf(asked *build.HTTP) *web.Origins {
 	return rules
 }
 
-// originPatterns are the compiled patterns of origins, by their text, as each request of a page
+// originCache holds the compiled patterns of origins, by their text, as each request of a page
 // would take 0.1 ms and 20 KB to compile one (BenchmarkCompileWhole). Their sizes add up to at most
 // 100,000 steps, which take some 10 MB.
-var originPatterns = lru.New[string, *pattern.Pattern](100_000)
+var originCache = lru.New[string, *pattern.Pattern](100_000)
 
 // originPattern compiles the pattern of origins in a configuration file. The build has refused
 // the patterns that cannot be used, but an older server's build has refused fewer: such a pattern
 // is nil, which matches nothing.
 func originPattern(text string) *pattern.Pattern {
-	compiled, known := originPatterns.Get(text)
+	compiled, known := originCache.Get(text)
 	if !known {
 		compiled, _ = pattern.CompileWhole(text)
-		originPatterns.Put(text, compiled, max(compiled.Size(), 1))
+		originCache.Put(text, compiled, max(compiled.Size(), 1))
 	}
 	return compiled
 }

@@ -40,7 +40,7 @@ type AuthorizerFunc func(context.Context, events.APIGatewayCustomAuthorizerReque
 // Browsers send preflights without credentials, and no operation has the method OPTIONS: functions
 // answer it to every caller, as on one machine.
 func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, deployments Deployments, now clock.Clock, log *slog.Logger) AuthorizerFunc {
-	a := authorizer{keys: newPrincipalCache(keys, now), agents: agents, open: newOpenings(deployments, now)}
+	a := authorizer{keys: newPrincipalCache(keys, now), agents: agents, open: newOpeningCache(deployments, now)}
 	return func(ctx context.Context, event events.APIGatewayCustomAuthorizerRequestTypeRequest) (events.APIGatewayCustomAuthorizerResponse, error) {
 		principal, err := a.caller(ctx, &event)
 		if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden) {
@@ -69,7 +69,7 @@ func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, deploym
 type authorizer struct {
 	keys   *principalCache
 	agents agentserver.AgentTokens
-	open   *openings
+	open   *openingCache
 }
 
 // isOpen reports whether a caller that the platform does not know is let through.

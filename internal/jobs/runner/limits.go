@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -12,9 +13,7 @@ import (
 var errTimedOut = errors.New("the run took too long")
 
 // mostKnown bounds the memory of the limits that are remembered, and knownSize is the memory of
-// the limits of one release, both in bytes. A run whose release is remembered saves two or more
-// reads and the opening of the release's secrets: 51 µs on one machine (BenchmarkRunLimits),
-// requests to DynamoDB and KMS on AWS.
+// the limits of one release, both in bytes.
 const (
 	mostKnown = 1 << 20
 	knownSize = 256
@@ -25,6 +24,14 @@ type started struct {
 	compute.Ref
 
 	restart string
+}
+
+// limitsCache holds the limits of releases. A run whose release is remembered saves two or more
+// reads and the opening of the release's secrets: 51 µs on one machine (BenchmarkRunLimits),
+// requests to DynamoDB and KMS on AWS. Limits are never stale: they change with a restart only,
+// which is a part of the key.
+type limitsCache struct {
+	*lru.Cache[started, compute.RunLimits]
 }
 
 // limitsOf returns the limits of a release. They are read once, and once after each restart.

@@ -101,8 +101,7 @@ type Runner struct {
 	// turns limit how many runs of each deployment this process works on at a time.
 	turns *turn.Turns[string]
 	busy  *meter
-	// known holds the limits of releases, which change with a restart only.
-	known *lru.Cache[started, compute.RunLimits]
+	known limitsCache
 	// alone is the turn of a run that is claimed without room for its state, grown the turn of a
 	// run whose state has grown without room.
 	alone, grown chan struct{}
@@ -126,7 +125,7 @@ func New(c Config) *Runner {
 		c.Now = clock.System
 	}
 	return &Runner{
-		Config: c, turns: turn.New[string](c.Jobs), busy: newMeter(c), known: lru.New[started, compute.RunLimits](mostKnown),
+		Config: c, turns: turn.New[string](c.Jobs), busy: newMeter(c), known: limitsCache{lru.New[started, compute.RunLimits](mostKnown)},
 		alone: make(chan struct{}, 1), grown: make(chan struct{}, 1),
 	}
 }

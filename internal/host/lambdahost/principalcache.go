@@ -19,7 +19,9 @@ const (
 )
 
 // principalCache is an auth.Authenticator that asks another Authenticator, and keeps the result for
-// a while. Invalid keys are not kept, so no caller can drive out the valid keys.
+// principalTime: a revoked key is of use for so long. Within this time the requests of a key take
+// no read in place of one each. Invalid keys are not kept, so no caller can drive out the valid
+// keys.
 type principalCache struct {
 	keys  auth.Authenticator
 	now   clock.Clock

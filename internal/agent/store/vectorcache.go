@@ -22,7 +22,7 @@ const fewest = 1000
 // growth is the part (1/growth) by which a unit may grow before it is dropped.
 const growth = 4
 
-// held keeps the vectors of the namespaces that were searched last. A search of items of 384
+// vectorCache keeps the vectors of the namespaces that were searched last. A search of items of 384
 // dimensions then takes 2.6 ms of processor time in place of 93 ms for 10,000 items, and 29 ms
 // in place of 2.6 s for 100,000 items, on all processors at once
 // (BenchmarkSearchBySimilarity). A search with a filter also reads the items.
@@ -30,7 +30,7 @@ const growth = 4
 // Held vectors are never stale: they are changed with each write of an item, in the order of the
 // writes of the item. That is why only a process that alone writes the table may hold vectors.
 // A write of unknown outcome drops what it may have changed.
-type held struct {
+type vectorCache struct {
 	units *lru.Cache[namespaceRange, *unit]
 	room  int
 	// one is locked while a unit is made: each takes up to the whole room.
@@ -63,27 +63,27 @@ type change struct {
 	renewed bool
 }
 
-func newHeld(room int) *held {
-	return &held{units: lru.New[namespaceRange, *unit](room), room: room, turns: turn.New[table.Key](1)}
+func newVectorCache(room int) *vectorCache {
+	return &vectorCache{units: lru.New[namespaceRange, *unit](room), room: room, turns: turn.New[table.Key](1)}
 }
 
 // write calls commit, which writes the item at a key and returns what it has changed. A nil
-// held only calls commit.
-func (h *held) write(ctx context.Context, key table.Key, commit func() (change, error)) error {
-	if h == nil {
+// vectorCache only calls commit.
+func (v *vectorCache) write(ctx context.Context, key table.Key, commit func() (change, error)) error {
+	if v == nil {
 		_, err := commit()
 		return err
 	}
-	end, _, err := h.turns.Take(ctx, key)
+	end, _, err := v.turns.Take(ctx, key)
 	if err != nil {
 		return context.Cause(ctx)
 	}
 	defer end()
 	made, err := commit()
 	made.key = key
-	for _, u := range h.note(&made, err) {
+	for _, u := range v.note(&made, err) {
 		if !u.apply(made) {
-			h.units.Drop(u.namespaceRange)
+			v.units.Drop(u.namespaceRange)
 		}
 	}
 	return err
@@ -91,18 +91,18 @@ func (h *held) write(ctx context.Context, key table.Key, commit func() (change, 
 
 // note notes a change for the unit that is being made, and returns the other units with the
 // item.
-func (h *held) note(made *change, failed error) (units []*unit) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.making != nil && h.making.has(made.key) {
-		h.remember(made, failed)
+func (v *vectorCache) note(made *change, failed error) (units []*unit) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.making != nil && v.making.has(made.key) {
+		v.remember(made, failed)
 	}
 	for _, at := range placesOf(made.key) {
-		if u, ok := h.units.Peek(at); ok && failed == nil {
+		if u, ok := v.units.Peek(at); ok && failed == nil {
 			made.read()
 			units = append(units, u)
 		} else if ok {
-			h.units.Drop(at)
+			v.units.Drop(at)
 		}
 	}
 	return units
@@ -110,17 +110,17 @@ func (h *held) note(made *change, failed error) (units []*unit) {
 
 // remember notes a change of an item of the unit that is being made. The unit is given up if
 // the changes take too much memory: it is made again by a later search.
-func (h *held) remember(made *change, failed error) {
+func (v *vectorCache) remember(made *change, failed error) {
 	if made.read(); made.row != nil {
-		h.sinceSize += made.row.size()
+		v.sinceSize += made.row.size()
 	} else {
-		h.sinceSize += overheadOf + len(made.key.SK)
+		v.sinceSize += overheadOf + len(made.key.SK)
 	}
-	if failed != nil || h.sinceSize > h.room/growth {
-		h.spoiled = true
+	if failed != nil || v.sinceSize > v.room/growth {
+		v.spoiled = true
 	}
-	if h.since = append(h.since, *made); h.spoiled {
-		h.since = nil
+	if v.since = append(v.since, *made); v.spoiled {
+		v.since = nil
 	}
 }
 
@@ -146,12 +146,12 @@ func placesOf(key table.Key) (places []namespaceRange) {
 	return places
 }
 
-// get returns the unit of a query, nil if the unit is not held. A nil held has no units.
-func (h *held) get(query table.Query, near Vectors) *unit {
-	if h == nil || len(near.data) == 0 {
+// get returns the unit of a query, nil if the unit is not held. A nil vectorCache has no units.
+func (v *vectorCache) get(query table.Query, near Vectors) *unit {
+	if v == nil || len(near.data) == 0 {
 		return nil
 	}
-	u, ok := h.units.Get(namespaceRange{query.PK, query.Prefix})
+	u, ok := v.units.Get(namespaceRange{query.PK, query.Prefix})
 	if !ok || u.space != near.space {
 		return nil
 	}
@@ -160,46 +160,46 @@ func (h *held) get(query table.Query, near Vectors) *unit {
 
 // begin begins to make the unit of a query. It returns nil if another unit is being made, or
 // nothing is held.
-func (h *held) begin(query table.Query, near Vectors) *unit {
-	if h == nil || len(near.data) == 0 || !h.one.TryLock() {
+func (v *vectorCache) begin(query table.Query, near Vectors) *unit {
+	if v == nil || len(near.data) == 0 || !v.one.TryLock() {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	most := h.room - h.room/(growth+1) // with its part to grow, it fills the room
-	h.making = &unit{namespaceRange: namespaceRange{query.PK, query.Prefix}, space: near.space, at: map[string]int{}, counted: most}
-	h.since, h.sinceSize, h.spoiled = nil, 0, false
-	return h.making
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	most := v.room - v.room/(growth+1) // with its part to grow, it fills the room
+	v.making = &unit{namespaceRange: namespaceRange{query.PK, query.Prefix}, space: near.space, at: map[string]int{}, counted: most}
+	v.since, v.sinceSize, v.spoiled = nil, 0, false
+	return v.making
 }
 
 // end keeps the unit that was made, if it is complete and of use.
-func (h *held) end(u *unit, complete bool) {
+func (v *vectorCache) end(u *unit, complete bool) {
 	if u == nil {
 		return
 	}
-	h.mu.Lock()
-	defer h.one.Unlock()
-	defer h.mu.Unlock()
-	for _, c := range h.since {
+	v.mu.Lock()
+	defer v.one.Unlock()
+	defer v.mu.Unlock()
+	for _, c := range v.since {
 		u.apply(c)
 	}
-	if complete && !h.spoiled && !u.dropped && len(u.rows) >= fewest {
+	if complete && !v.spoiled && !u.dropped && len(u.rows) >= fewest {
 		u.counted = u.size + u.size/growth
-		h.units.Put(u.namespaceRange, u, u.counted)
+		v.units.Put(u.namespaceRange, u, u.counted)
 	}
-	h.making, h.since = nil, nil
+	v.making, v.since = nil, nil
 }
 
 // erased drops the units of a partition.
-func (h *held) erased(pk string) {
-	if h == nil {
+func (v *vectorCache) erased(pk string) {
+	if v == nil {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.units.DropIf(func(at namespaceRange) bool { return at.pk == pk })
-	if h.making != nil && h.making.pk == pk {
-		h.spoiled, h.since = true, nil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.units.DropIf(func(at namespaceRange) bool { return at.pk == pk })
+	if v.making != nil && v.making.pk == pk {
+		v.spoiled, v.since = true, nil
 	}
 }
 

@@ -12,15 +12,15 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 )
 
-// tailBytes bounds the memory of the batches that a store remembers.
-const tailBytes = 4 << 20
+// maxEventBytes bounds the memory of the batches that a store remembers.
+const maxEventBytes = 4 << 20
 
-// tail remembers the batches of events that this process wrote last, for the runs that have readers
-// here. So each reader need not read and parse them again: 20 readers of a batch of 200 events take
-// 9 ms of processor time and 3.4 MB in place of 18 ms and 6.3 MB (BenchmarkReaders); batches of ten
-// events gain nothing. Only the owner of a run writes its events, and each position is written
-// once: a durable batch never changes while the run exists.
-type tail struct {
+// eventCache remembers the batches of events that this process wrote last, for the runs that have
+// readers here. So each reader need not read and parse them again: 20 readers of a batch of 200
+// events take 9 ms of processor time and 3.4 MB in place of 18 ms and 6.3 MB (BenchmarkReaders);
+// batches of ten events gain nothing. Only the owner of a run writes its events, and each position
+// is written once: a durable batch never changes while the run exists.
+type eventCache struct {
 	batches *lru.Cache[batchKey, []Event]
 
 	mu sync.Mutex
@@ -34,28 +34,28 @@ type batchKey struct {
 	position int64
 }
 
-func newTail() *tail {
-	return &tail{batches: lru.New[batchKey, []Event](tailBytes), readers: map[Ref]int{}}
+func newEventCache() *eventCache {
+	return &eventCache{batches: lru.New[batchKey, []Event](maxEventBytes), readers: map[Ref]int{}}
 }
 
-// follow makes the tail remember batches of a run until stop is called.
-func (t *tail) follow(ref Ref) (stop func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.readers[ref]++
+// follow makes the cache remember batches of a run until stop is called.
+func (c *eventCache) follow(ref Ref) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readers[ref]++
 	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.readers[ref]--; t.readers[ref] == 0 {
-			delete(t.readers, ref)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.readers[ref]--; c.readers[ref] == 0 {
+			delete(c.readers, ref)
 		}
 	}
 }
 
-func (t *tail) isFollowed(ref Ref) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.readers[ref] > 0
+func (c *eventCache) isFollowed(ref Ref) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readers[ref] > 0
 }
 
 // eventOverhead is approximately how many bytes an event takes in addition to its data.
@@ -63,8 +63,8 @@ const eventOverhead = 160
 
 // remember keeps a durable batch for the readers of the run, if there are any. The caller must not
 // change the batch any more.
-func (t *tail) remember(ref Ref, events []Event, written time.Time) {
-	if len(events) == 0 || !t.isFollowed(ref) {
+func (c *eventCache) remember(ref Ref, events []Event, written time.Time) {
+	if len(events) == 0 || !c.isFollowed(ref) {
 		return
 	}
 	size, at := len(events)*eventOverhead, clock.Cut(written)
@@ -72,7 +72,7 @@ func (t *tail) remember(ref Ref, events []Event, written time.Time) {
 		events[i].At, events[i].Data = at, compacted(events[i].Data)
 		size += len(events[i].Data)
 	}
-	t.batches.Put(batchKey{ref, events[0].Position - 1}, events, size)
+	c.batches.Put(batchKey{ref, events[0].Position - 1}, events, size)
 }
 
 // compacted returns a text as it is stored, without the space between its tokens, so that a
@@ -95,9 +95,9 @@ const freeBatch = 16 << 10
 // missing, and returns the position that it reached. Readers share the remembered batches. But
 // a slow reader keeps a batch in memory for itself alone, so each reader takes the batch from
 // its own budget.
-func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
+func (c *eventCache) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
 	for after < upTo {
-		events, err := t.get(ctx, batchKey{ref, after})
+		events, err := c.get(ctx, batchKey{ref, after})
 		if err != nil || len(events) == 0 {
 			return after, err
 		}
@@ -111,8 +111,8 @@ func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([
 
 // get returns a batch, nil if the batch is not remembered. It holds no batch while it waits
 // for room.
-func (t *tail) get(ctx context.Context, at batchKey) ([]Event, error) {
-	events, ok := t.batches.Get(at)
+func (c *eventCache) get(ctx context.Context, at batchKey) ([]Event, error) {
+	events, ok := c.batches.Get(at)
 	if !ok {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func (t *tail) get(ctx context.Context, at batchKey) ([]Event, error) {
 	if err := hold.Take(ctx, size); err != nil {
 		return nil, err
 	}
-	if events, ok = t.batches.Get(at); !ok {
+	if events, ok = c.batches.Get(at); !ok {
 		hold.Give(size) // the caller reads the batch from the table
 	}
 	return events, nil

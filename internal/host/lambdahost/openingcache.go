@@ -28,11 +28,11 @@ type Deployments interface {
 	HeadWithID(ctx context.Context, deployment string) (deployment.Deployment, error)
 }
 
-// openings says which deployments decide by themselves about callers that the platform does not
-// know. Each such call would cost two reads, and a client without any credentials can cause such
-// calls: the memory is for the table's partition of a deployment, whose reads the deployment's own
-// users need.
-type openings struct {
+// openingCache says which deployments decide by themselves about callers that the platform does
+// not know. Within openFor or closedFor, such calls take no read in place of two each. A client
+// without any credentials can cause such calls, which would take the table's reads of a deployment
+// from its own users.
+type openingCache struct {
 	deployments Deployments
 	now         clock.Clock
 	remembered  *lru.Cache[string, opening]
@@ -43,13 +43,13 @@ type opening struct {
 	until time.Time
 }
 
-func newOpenings(deployments Deployments, now clock.Clock) *openings {
-	return &openings{deployments: deployments, now: now, remembered: lru.New[string, opening](mostOpenings)}
+func newOpeningCache(deployments Deployments, now clock.Clock) *openingCache {
+	return &openingCache{deployments: deployments, now: now, remembered: lru.New[string, opening](mostOpenings)}
 }
 
 // isOpen reports whether the deployment with an id decides by itself. A deployment that does not
 // exist is not open.
-func (o *openings) isOpen(ctx context.Context, deployment string) (bool, error) {
+func (o *openingCache) isOpen(ctx context.Context, deployment string) (bool, error) {
 	if !id.Valid(deployment) {
 		return false, nil
 	}
