@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
@@ -47,14 +46,14 @@ const headerCaller = "X-Slipway-Caller"
 
 // userOf returns the user of a request as the platform knows it: the API key's id, the subject
 // of a token, or the user of the run that an agent acts for.
-func userOf(p apikey.Principal, header http.Header) []byte {
+func userOf(p workspace.Principal, header http.Header) []byte {
 	if user := actingFor(p, header); user != nil {
 		return user
 	}
 	return record.Encode(map[string]any{"identity": cmp.Or(p.Key, p.Subject), "permissions": []string{string(p.Role)}})
 }
 
-func actingFor(p apikey.Principal, header http.Header) []byte {
+func actingFor(p workspace.Principal, header http.Header) []byte {
 	if p.Role != workspace.Agent {
 		return nil
 	}

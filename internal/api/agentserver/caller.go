@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
@@ -24,7 +23,7 @@ type AgentTokens interface {
 
 // caller returns the principal that sent the request: an agent at the server of its own
 // deployment, or a principal that the authenticator knows.
-func (s server) caller(r *http.Request) (apikey.Principal, error) {
+func (s server) caller(r *http.Request) (workspace.Principal, error) {
 	if s.Tokens != nil {
 		principal, ok, err := AgentCaller(r, s.Tokens, deploymentID(r))
 		if ok {
@@ -40,7 +39,7 @@ func (s server) caller(r *http.Request) (apikey.Principal, error) {
 // AgentCaller reports whether an agent sent a request to the server of a deployment: with its
 // invoke token as X-Api-Key or as bearer token, and the workspace in X-Tenant-Id, because
 // bearer tokens need it.
-func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ apikey.Principal, ok bool, err error) {
+func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ workspace.Principal, ok bool, err error) {
 	token := r.Header.Get(auth.HeaderKey)
 	if token == "" {
 		token, _ = auth.Bearer(r.Header)
@@ -49,13 +48,13 @@ func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ ap
 	// Most callers have a key, a session, or a token of an issuer, which has dots: the server
 	// does not look these up.
 	if token == "" || auth.IsOwn(token) || strings.Contains(token, ".") || !isID(tenant) || !isID(deploymentID) {
-		return apikey.Principal{}, false, nil
+		return workspace.Principal{}, false, nil
 	}
 	ok, err = tokens.Admit(r.Context(), deployment.Ref{Workspace: tenant, Deployment: deploymentID}, token)
 	if ok {
 		inbound.Known(r.Context(), tenant)
 	}
-	return apikey.Principal{Workspace: tenant, Role: workspace.Agent, Subject: deploymentID}, ok, err
+	return workspace.Principal{Workspace: tenant, Role: workspace.Agent, Subject: deploymentID}, ok, err
 }
 
 // mayCancel reports whether the loss of the request's connection ends a run. The contract keeps one
@@ -82,7 +81,7 @@ func onlyReads(r *http.Request, o web.Operation) bool {
 
 // authorize lets viewers read, lets agents use the server of their own deployment, and lets
 // all other callers create runs.
-func authorize(principal apikey.Principal, r *http.Request, o web.Operation) error {
+func authorize(principal workspace.Principal, r *http.Request, o web.Operation) error {
 	permission := workspace.RunsCreate
 	// A request whose lost connection ends a run does more than read.
 	if onlyReads(r, o) && !mayCancel(r) {

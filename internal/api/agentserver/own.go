@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
@@ -51,7 +50,7 @@ func ownUser(ctx context.Context) json.RawMessage {
 type admitted struct {
 	deployment.Deployment
 
-	principal apikey.Principal
+	principal workspace.Principal
 	// user is the user of the repository's own authentication; nil if there is no such user.
 	user json.RawMessage
 }
@@ -120,7 +119,7 @@ func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, e
 	}
 	inbound.Known(r.Context(), d.Workspace)
 	// The role has no permissions: the repository decides about the user's rights.
-	return admitted{d, apikey.Principal{Workspace: d.Workspace, Subject: identity}, ruling.User}, nil
+	return admitted{d, workspace.Principal{Workspace: d.Workspace, Subject: identity}, ruling.User}, nil
 }
 
 func (s server) rule(ctx context.Context, d deployment.Deployment, asked graph.Invocation) (graph.Ruling, error) {

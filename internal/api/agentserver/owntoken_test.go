@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -28,15 +27,15 @@ const (
 // credentials.
 type members struct{ auth.Authenticator }
 
-func (m members) Key(r *http.Request) (apikey.Principal, error) {
+func (m members) Key(r *http.Request) (workspace.Principal, error) {
 	named := r.Header.Get(auth.HeaderTenant)
 	switch {
 	case r.Header.Get(auth.HeaderKey) != "" || r.Header.Get(auth.HeaderBearer) != ofIssuer:
 		return m.Authenticator.Key(r)
 	case named == "" || named == unknownID:
-		return apikey.Principal{}, fault.New(fault.Forbidden, "The workspace does not admit the token.")
+		return workspace.Principal{}, fault.New(fault.Forbidden, "The workspace does not admit the token.")
 	}
-	return apikey.Principal{Workspace: strings.ToLower(named), Role: workspace.Admin, Subject: "admin"}, nil
+	return workspace.Principal{Workspace: strings.ToLower(named), Role: workspace.Admin, Subject: "admin"}, nil
 }
 
 // TestAttackTokensOfThePlatform checks that a repository with an authentication of its own sees no

@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/session"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // Names of the headers that carry credentials.
@@ -36,12 +37,12 @@ const (
 type Authenticator interface {
 	// Key returns the principal that sent the request. Missing or bad credentials are a
 	// fault.Unauthorized; a token that the workspace does not admit is a fault.Forbidden.
-	Key(r *http.Request) (apikey.Principal, error)
+	Key(r *http.Request) (workspace.Principal, error)
 }
 
 // Tokens finds the principal that a bearer token admits to a workspace.
 type Tokens interface {
-	Authenticate(ctx context.Context, token, workspace string) (apikey.Principal, error)
+	Authenticate(ctx context.Context, token, workspace string) (workspace.Principal, error)
 }
 
 // Keys is the Authenticator that looks up the key of a request.
@@ -69,7 +70,7 @@ func (k *Keys) AcceptSessions(sessions Sessions, cookies SessionCookies) {
 
 // Key implements Authenticator. The connection of a request with good credentials counts as a
 // connection of the workspace from then on.
-func (k *Keys) Key(r *http.Request) (apikey.Principal, error) {
+func (k *Keys) Key(r *http.Request) (workspace.Principal, error) {
 	principal, err := k.principal(r)
 	if err == nil {
 		inbound.Known(r.Context(), principal.Workspace)
@@ -77,14 +78,14 @@ func (k *Keys) Key(r *http.Request) (apikey.Principal, error) {
 	return principal, err
 }
 
-func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
+func (k *Keys) principal(r *http.Request) (workspace.Principal, error) {
 	if key := r.Header.Get(HeaderKey); key != "" {
 		return k.store.Authenticate(r.Context(), key)
 	}
 	if r.Header.Get(HeaderBearer) == "" && k.sessions != nil {
 		if token, proof, sent := k.cookies.Session(r); sent {
 			if err := checkOrigin(r); err != nil {
-				return apikey.Principal{}, err
+				return workspace.Principal{}, err
 			}
 			return k.sessions.Authenticate(r.Context(), token, proof)
 		}
@@ -92,13 +93,13 @@ func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
 	token, ok := Bearer(r.Header)
 	switch {
 	case !ok:
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The header %s is missing.", HeaderKey)
+		return workspace.Principal{}, fault.New(fault.Unauthorized, "The header %s is missing.", HeaderKey)
 	case strings.HasPrefix(token, apikey.Prefix):
 		return k.store.Authenticate(r.Context(), token)
 	case strings.HasPrefix(token, session.Prefix) && k.sessions != nil:
 		return k.sessions.Bearer(r.Context(), token)
 	case k.tokens == nil:
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not an API key, and this server takes no others.")
+		return workspace.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not an API key, and this server takes no others.")
 	default:
 		return k.tokens.Authenticate(r.Context(), token, r.Header.Get(HeaderTenant))
 	}
@@ -120,13 +121,13 @@ func IsOwn(credential string) bool {
 // Tenant returns the principal that sent the request, and checks the workspace that the
 // request names. A key belongs to one workspace, so the request may omit the header; a
 // workspace other than the key's is a fault.Forbidden.
-func Tenant(a Authenticator, r *http.Request) (apikey.Principal, error) {
+func Tenant(a Authenticator, r *http.Request) (workspace.Principal, error) {
 	p, err := a.Key(r)
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	if tenant := r.Header.Get(HeaderTenant); tenant != "" && !strings.EqualFold(tenant, p.Workspace) {
-		return apikey.Principal{}, fault.New(fault.Forbidden, "The API key does not belong to the workspace that %s names.", HeaderTenant)
+		return workspace.Principal{}, fault.New(fault.Forbidden, "The API key does not belong to the workspace that %s names.", HeaderTenant)
 	}
 	return p, nil
 }
@@ -134,14 +135,14 @@ func Tenant(a Authenticator, r *http.Request) (apikey.Principal, error) {
 type principalKey struct{}
 
 // With returns a context that carries the principal that sent the request.
-func With(ctx context.Context, p apikey.Principal) context.Context {
+func With(ctx context.Context, p workspace.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
 // Of returns the principal that sent the request. The context of a handler behind an
 // Authenticator always has it.
-func Of(ctx context.Context) apikey.Principal {
-	p, ok := ctx.Value(principalKey{}).(apikey.Principal)
+func Of(ctx context.Context) workspace.Principal {
+	p, ok := ctx.Value(principalKey{}).(workspace.Principal)
 	if !ok {
 		panic("auth: the handler is not behind an authenticator")
 	}

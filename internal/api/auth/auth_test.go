@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -46,14 +47,14 @@ func setUp(t *testing.T) (authenticator auth.Authenticator, key string) {
 // stranger.
 type tokens struct{}
 
-func (tokens) Authenticate(_ context.Context, token, tenant string) (apikey.Principal, error) {
+func (tokens) Authenticate(_ context.Context, token, tenant string) (roles.Principal, error) {
 	switch {
 	case token != "a.b.c":
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not valid.")
+		return roles.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not valid.")
 	case tenant == "" || tenant == stranger:
-		return apikey.Principal{}, fault.New(fault.Forbidden, "The token is not for this workspace.")
+		return roles.Principal{}, fault.New(fault.Forbidden, "The token is not for this workspace.")
 	default:
-		return apikey.Principal{Workspace: strings.ToLower(tenant), Role: "viewer", Subject: "s"}, nil
+		return roles.Principal{Workspace: strings.ToLower(tenant), Role: "viewer", Subject: "s"}, nil
 	}
 }
 
@@ -70,7 +71,7 @@ func request(t *testing.T, headers map[string]string) *http.Request {
 func TestWhoMayCall(t *testing.T) {
 	t.Parallel()
 	authenticator, key := setUp(t)
-	tenant := func(r *http.Request) (apikey.Principal, error) { return auth.Tenant(authenticator, r) }
+	tenant := func(r *http.Request) (roles.Principal, error) { return auth.Tenant(authenticator, r) }
 	for name, c := range map[string]struct {
 		headers     map[string]string
 		key, tenant fault.Kind
@@ -101,14 +102,14 @@ func TestWhoMayCall(t *testing.T) {
 		"an unknown key and a tenant": {map[string]string{auth.HeaderKey: "slw_x", auth.HeaderTenant: stranger}, fault.Unauthorized, fault.Unauthorized},
 	} {
 		for method, authenticate := range map[string]struct {
-			call func(*http.Request) (apikey.Principal, error)
+			call func(*http.Request) (roles.Principal, error)
 			want fault.Kind
 		}{"Key": {authenticator.Key, c.key}, "Tenant": {tenant, c.tenant}} {
 			principal, err := authenticate.call(request(t, c.headers))
 			if authenticate.want == "" && (err != nil || principal.Workspace != workspace) {
 				t.Errorf("%s with %s: got %v (%v), want the workspace", method, name, principal, err)
 			}
-			if authenticate.want != "" && (!fault.Is(err, authenticate.want) || principal != apikey.Principal{}) {
+			if authenticate.want != "" && (!fault.Is(err, authenticate.want) || principal != roles.Principal{}) {
 				t.Errorf("%s with %s: got %v (%v), want a fault of kind %s", method, name, principal, err, authenticate.want)
 			}
 		}
@@ -117,7 +118,7 @@ func TestWhoMayCall(t *testing.T) {
 
 func TestARequestActsForItsWorkspace(t *testing.T) {
 	t.Parallel()
-	want := apikey.Principal{Workspace: workspace, Key: "k", Role: "viewer", Subject: "s"}
+	want := roles.Principal{Workspace: workspace, Key: "k", Role: "viewer", Subject: "s"}
 	ctx := auth.With(t.Context(), want)
 	if got := auth.Workspace(ctx); got != workspace || auth.Of(ctx) != want {
 		t.Errorf("got %s and %v", got, auth.Of(ctx))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 const (
@@ -30,9 +30,9 @@ const (
 // Sessions finds the principal that a session acts for.
 type Sessions interface {
 	// Authenticate finds the principal of a browser's session by its two halves.
-	Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error)
+	Authenticate(ctx context.Context, token, proof string) (workspace.Principal, error)
 	// Bearer finds the principal of a session of the command line.
-	Bearer(ctx context.Context, token string) (apikey.Principal, error)
+	Bearer(ctx context.Context, token string) (workspace.Principal, error)
 }
 
 // SessionCookies reads and writes the cookies of sessions.

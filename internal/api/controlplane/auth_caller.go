@@ -6,17 +6,16 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // self returns the caller as a user: the user that a bearer token names, or the API key itself.
-func self(p apikey.Principal) string { return cmp.Or(p.Subject, p.Key) }
+func self(p workspace.Principal) string { return cmp.Or(p.Subject, p.Key) }
 
 // mayName reports whether a caller may act for a user. Programs with keys act for their users,
 // and so do admins; a signed-in user acts for no other user.
-func mayName(p apikey.Principal, user string) bool {
+func mayName(p workspace.Principal, user string) bool {
 	return p.Subject == "" || p.Role == workspace.Admin || user == p.Subject
 }
 

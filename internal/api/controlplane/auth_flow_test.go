@@ -15,7 +15,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -405,16 +404,16 @@ func TestAUserIsAskedOnce(t *testing.T) {
 }
 
 // person is an authenticator of people with bearer tokens.
-type person struct{ apikey.Principal }
+type person struct{ workspace.Principal }
 
-func (p person) Key(*http.Request) (apikey.Principal, error) { return p.Principal, nil }
+func (p person) Key(*http.Request) (workspace.Principal, error) { return p.Principal, nil }
 
 // as is the same control plane for a signed-in user.
 func (s *stage) as(t *testing.T, subject string, role workspace.Role) *authFixture {
 	t.Helper()
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	err := controlplane.Register(mux, controlplane.Config{
-		Authenticator: person{apikey.Principal{Workspace: s.own.workspace, Subject: subject, Role: role}}, AuthService: s.service,
+		Authenticator: person{workspace.Principal{Workspace: s.own.workspace, Subject: subject, Role: role}}, AuthService: s.service,
 		BaseURL: func(context.Context) string { return callbackBase },
 	})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -50,7 +49,7 @@ func (s server) authorize(mux *web.Mux, o web.Operation) web.Middleware {
 
 // noteRefusal adds a refusal to the audit log. It names the route and the resource, but not the
 // whole path: a path may hold text that only the caller may see.
-func (s server) noteRefusal(r *http.Request, principal apikey.Principal, o web.Operation) error {
+func (s server) noteRefusal(r *http.Request, principal workspace.Principal, o web.Operation) error {
 	detail := fmt.Sprintf("%s: the role %s lacks %s", r.Pattern, principal.Role, o.Permission)
 	return s.Audit.AddRefusal(r.Context(), principal.Workspace, audit.Refusal(r.Context(), r.PathValue(o.Resource), detail))
 }

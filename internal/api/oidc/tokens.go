@@ -6,7 +6,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -21,16 +20,16 @@ type Tokens struct {
 // Authenticate returns the caller that the token admits to the workspace of the request. A bad
 // token is a fault.Unauthorized; a good token that the workspace does not admit is a
 // fault.Forbidden.
-func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (apikey.Principal, error) {
+func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (workspace.Principal, error) {
 	token, err := t.Verifier.Verify(ctx, text)
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	workspaceID = strings.ToLower(workspaceID)
 	if workspaceID == "" {
-		return apikey.Principal{}, fault.New(fault.Forbidden, "A workspace must be specified: a bearer token belongs to no workspace, so the header X-Tenant-Id must name it.")
+		return workspace.Principal{}, fault.New(fault.Forbidden, "A workspace must be specified: a bearer token belongs to no workspace, so the header X-Tenant-Id must name it.")
 	}
-	p := apikey.Principal{Workspace: workspaceID, Subject: token.Person()}
+	p := workspace.Principal{Workspace: workspaceID, Subject: token.Person()}
 	if token.Issuer.Members {
 		var m workspace.Member
 		m, err = t.Member(ctx, workspaceID, token)
@@ -39,7 +38,7 @@ func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (ap
 		p.Role, err = t.program(ctx, workspaceID, token)
 	}
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	return p, nil
 }

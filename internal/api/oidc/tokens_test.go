@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -86,13 +85,13 @@ func TestWhoATokenIs(t *testing.T) {
 		claims := c.from.claims(clock.Now(), c.claims)
 		got, err := tokens.Authenticate(t.Context(), key.sign(t, claims), c.workspace)
 		if c.want == "" {
-			if !fault.Is(err, fault.Forbidden) || !strings.Contains(err.Error(), c.words) || got != (apikey.Principal{}) {
+			if !fault.Is(err, fault.Forbidden) || !strings.Contains(err.Error(), c.words) || got != (workspace.Principal{}) {
 				t.Errorf("%s: got %+v (%v), want %q", name, got, err, c.words)
 			}
 			continue
 		}
 		subject, _ := claims["sub"].(string)
-		want := apikey.Principal{Workspace: team.ID, Role: c.want, Subject: subject + " of " + c.from.URL}
+		want := workspace.Principal{Workspace: team.ID, Role: c.want, Subject: subject + " of " + c.from.URL}
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v (%v), want %+v", name, got, err, want)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // errUnauthorized has the text that API Gateway answers with 401; any other error is a 500.
@@ -85,10 +85,10 @@ func (a authorizer) isOpen(ctx context.Context, event *events.APIGatewayCustomAu
 
 // caller finds the caller that the platform knows. A caller of an agent server may name another
 // workspace in X-Tenant-Id: the agent server refuses that by itself.
-func (a authorizer) caller(ctx context.Context, event *events.APIGatewayCustomAuthorizerRequestTypeRequest) (apikey.Principal, error) {
+func (a authorizer) caller(ctx context.Context, event *events.APIGatewayCustomAuthorizerRequestTypeRequest) (workspace.Principal, error) {
 	r, err := credentials(ctx, event)
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	if !isAgentServer(event) {
 		return auth.Tenant(a.keys, r)

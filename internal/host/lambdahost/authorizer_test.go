@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // keys is an auth.Authenticator that counts its calls.
@@ -29,18 +29,18 @@ type keys struct {
 	err    error
 }
 
-func (k *keys) Key(r *http.Request) (apikey.Principal, error) {
+func (k *keys) Key(r *http.Request) (roles.Principal, error) {
 	k.asked++
 	if k.err != nil {
-		return apikey.Principal{}, k.err
+		return roles.Principal{}, k.err
 	}
 	if found := k.known[r.Header.Get(auth.HeaderKey)]; found != "" {
-		return apikey.Principal{Workspace: found}, nil
+		return roles.Principal{Workspace: found}, nil
 	}
 	if k.abroad != "" && r.Header.Get(auth.HeaderBearer) == k.abroad {
-		return apikey.Principal{}, fault.New(fault.Forbidden, "The token is not for this workspace.")
+		return roles.Principal{}, fault.New(fault.Forbidden, "The token is not for this workspace.")
 	}
-	return apikey.Principal{}, fault.New(fault.Unauthorized, "The API key is not valid.")
+	return roles.Principal{}, fault.New(fault.Unauthorized, "The API key is not valid.")
 }
 
 // question is the question of API Gateway, with headers and for a route.

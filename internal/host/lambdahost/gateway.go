@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
@@ -30,7 +29,7 @@ var _ auth.Authenticator = Gateway{}
 
 // origin is the part of an event that says where its request comes from.
 type origin struct {
-	principal apikey.Principal
+	principal workspace.Principal
 	url       string
 }
 
@@ -47,19 +46,19 @@ func withOrigin(ctx context.Context, event *events.APIGatewayProxyRequest, heade
 
 // principalOf reads the result of the authorizer. A value that is missing there is missing in
 // the principal: without a role the principal may do nothing.
-func principalOf(said map[string]any) apikey.Principal {
+func principalOf(said map[string]any) workspace.Principal {
 	text := func(name string) string {
 		value, _ := said[name].(string)
 		return value
 	}
-	return apikey.Principal{
+	return workspace.Principal{
 		Workspace: text(contextWorkspace), Key: text(contextKey), Role: workspace.Role(text(contextRole)), Subject: text(contextSubject),
 	}
 }
 
 // contextOf makes the values that principalOf reads. All of them are strings, because API
 // Gateway turns all values into strings.
-func contextOf(p apikey.Principal) map[string]any {
+func contextOf(p workspace.Principal) map[string]any {
 	return map[string]any{
 		contextWorkspace: p.Workspace, contextKey: p.Key, contextRole: string(p.Role), contextSubject: p.Subject,
 	}
@@ -67,10 +66,10 @@ func contextOf(p apikey.Principal) map[string]any {
 
 // Key returns the caller that the authorizer admitted. A request that bypassed the authorizer
 // is a fault.Unauthorized.
-func (Gateway) Key(r *http.Request) (apikey.Principal, error) {
+func (Gateway) Key(r *http.Request) (workspace.Principal, error) {
 	principal := originOf(r.Context()).principal
 	if principal.Workspace == "" {
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The request is not authenticated.")
+		return workspace.Principal{}, fault.New(fault.Unauthorized, "The request is not authenticated.")
 	}
 	return principal, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/lru"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 const (
@@ -29,7 +29,7 @@ type principalCache struct {
 }
 
 type finding struct {
-	principal apikey.Principal
+	principal workspace.Principal
 	until     time.Time
 }
 
@@ -38,14 +38,14 @@ func newPrincipalCache(keys auth.Authenticator, now clock.Clock) *principalCache
 }
 
 // Key implements auth.Authenticator.
-func (c *principalCache) Key(r *http.Request) (apikey.Principal, error) {
+func (c *principalCache) Key(r *http.Request) (workspace.Principal, error) {
 	digest, now := digestOf(r.Header), c.now()
 	if known, ok := c.found.Get(digest); ok && now.Before(known.until) {
 		return known.principal, nil
 	}
 	principal, err := c.keys.Key(r)
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	c.found.Put(digest, finding{principal, now.Add(principalTime)}, 1)
 	return principal, nil

@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
@@ -17,18 +16,18 @@ import (
 // except a stranger's.
 type callers struct {
 	asked int
-	found apikey.Principal
+	found roles.Principal
 }
 
-func (c *callers) Key(r *http.Request) (apikey.Principal, error) {
+func (c *callers) Key(r *http.Request) (roles.Principal, error) {
 	c.asked++
 	p := c.found
 	if token, ok := auth.Bearer(r.Header); ok && r.Header.Get(auth.HeaderKey) == "" {
 		if p.Workspace = r.Header.Get(auth.HeaderTenant); token != "a.b.c" || p.Workspace == "" {
-			return apikey.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not valid.")
+			return roles.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not valid.")
 		}
 		if p.Workspace == stranger {
-			return apikey.Principal{}, fault.New(fault.Forbidden, "The token is not for this workspace.")
+			return roles.Principal{}, fault.New(fault.Forbidden, "The token is not for this workspace.")
 		}
 	}
 	return p, nil
@@ -38,7 +37,7 @@ func (c *callers) Key(r *http.Request) (apikey.Principal, error) {
 // JSON, with additional members.
 func TestHandlersKnowWhoCalls(t *testing.T) {
 	t.Parallel()
-	for _, want := range []apikey.Principal{
+	for _, want := range []roles.Principal{
 		{Workspace: workspace, Key: "k", Role: roles.Viewer},
 		{Workspace: workspace, Role: roles.Editor, Subject: "repo:o/r of https://ci.test"},
 		{Workspace: workspace},
@@ -63,7 +62,7 @@ func TestHandlersKnowWhoCalls(t *testing.T) {
 	}
 }
 
-func wantCaller(t *testing.T, authorizer string, want apikey.Principal) {
+func wantCaller(t *testing.T, authorizer string, want roles.Principal) {
 	t.Helper()
 	log, _ := newLog()
 	_, err := lambdahost.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -80,16 +79,16 @@ func wantCaller(t *testing.T, authorizer string, want apikey.Principal) {
 // or an unknown role.
 func TestNoRoleIsNoPermission(t *testing.T) {
 	t.Parallel()
-	wantCaller(t, `{"workspace": "`+workspace+`"}`, apikey.Principal{Workspace: workspace})
+	wantCaller(t, `{"workspace": "`+workspace+`"}`, roles.Principal{Workspace: workspace})
 	for _, role := range []string{`""`, `null`, `7`} {
-		wantCaller(t, `{"workspace": "`+workspace+`", "role": `+role+`}`, apikey.Principal{Workspace: workspace})
+		wantCaller(t, `{"workspace": "`+workspace+`", "role": `+role+`}`, roles.Principal{Workspace: workspace})
 	}
 }
 
 // TestTokens checks the remembered tokens: a token is another credential in another workspace.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	found := &callers{found: apikey.Principal{Workspace: workspace, Role: roles.Viewer}}
+	found := &callers{found: roles.Principal{Workspace: workspace, Role: roles.Viewer}}
 	log, _ := newLog()
 	authorizer := lambdahost.Authorizer(found, nil, &deployments{}, time.Now, log)
 	const token, other = `"Authorization": ["Bearer a.b.c"]`, "0197a000-0000-7000-8000-0000000000cc"

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // noteLimit is how long an answer waits for the note that a key was used. There is at most one
@@ -33,10 +34,10 @@ func (s *Stack) APIKeys() auth.Authenticator {
 type callers struct{ stack *Stack }
 
 // Key implements auth.Authenticator.
-func (c callers) Key(r *http.Request) (apikey.Principal, error) {
+func (c callers) Key(r *http.Request) (workspace.Principal, error) {
 	store, err := c.stack.KeyStore(r.Context())
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	principal, err := auth.NewWithTokens(store, c.stack.Tokens).Key(r)
 	// A function is frozen when it has answered, together with its unfinished work.

@@ -41,19 +41,6 @@ const Prefix = "slw_"
 // purpose separates the MACs of keys from the MACs of anything else.
 const purpose = "api key"
 
-// Principal is the sender of a request, and what the sender may do.
-type Principal struct {
-	Workspace string
-	// Key is the id of the API key, "" when another credential was sent.
-	Key  string
-	Role workspace.Role
-	// Subject is the person or program that another credential names.
-	Subject string
-}
-
-// May reports whether the principal has a permission.
-func (p Principal) May(permission workspace.Permission) bool { return p.Role.May(permission) }
-
 // Key describes a key. It does not contain the key itself.
 type Key struct {
 	ID        string

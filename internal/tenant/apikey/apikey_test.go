@@ -81,7 +81,7 @@ func TestOtherKeysAreUnauthorized(t *testing.T) {
 	f := setUp(t)
 	key := f.create(t, "one")
 	for _, other := range []string{"", "slw_", key[:len(key)-1], key + "a", strings.ToUpper(key), strings.TrimPrefix(key, "slw_"), " " + key, "slw_\x00", "slw_\xff"} {
-		if p, err := f.Authenticate(t.Context(), other); !fault.Is(err, fault.Unauthorized) || p != (apikey.Principal{}) {
+		if p, err := f.Authenticate(t.Context(), other); !fault.Is(err, fault.Unauthorized) || p != (workspace.Principal{}) {
 			t.Errorf("%q: got %v (%v), want a fault of kind unauthorized", other, p, err)
 		}
 	}
@@ -111,11 +111,11 @@ func TestAStoreThatDoesNotAnswerRefusesNoKey(t *testing.T) {
 	check.Must(t, err)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	for name, authenticate := range map[string]func() (apikey.Principal, error){
-		"a key":     func() (apikey.Principal, error) { return f.Authenticate(ended, key) },
-		"a session": func() (apikey.Principal, error) { return f.Principal(ended, "one", k.ID) },
+	for name, authenticate := range map[string]func() (workspace.Principal, error){
+		"a key":     func() (workspace.Principal, error) { return f.Authenticate(ended, key) },
+		"a session": func() (workspace.Principal, error) { return f.Principal(ended, "one", k.ID) },
 	} {
-		if p, err := authenticate(); !errors.Is(err, context.Canceled) || fault.Is(err, fault.Unauthorized) || p != (apikey.Principal{}) {
+		if p, err := authenticate(); !errors.Is(err, context.Canceled) || fault.Is(err, fault.Unauthorized) || p != (workspace.Principal{}) {
 			t.Errorf("%s: got %v (%v), want the fault of the table", name, p, err)
 		}
 	}

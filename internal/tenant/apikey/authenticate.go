@@ -18,20 +18,20 @@ import (
 
 // Authenticate returns the principal of a key. A key that is unknown, revoked or expired is a
 // fault.Unauthorized. The use of the key is noted later.
-func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error) {
+func (s *Store) Authenticate(ctx context.Context, key string) (workspace.Principal, error) {
 	if !strings.HasPrefix(key, Prefix) {
-		return Principal{}, unauthorized()
+		return workspace.Principal{}, unauthorized()
 	}
 	item, place, err := s.find(ctx, key)
 	if err != nil {
-		return Principal{}, err
+		return workspace.Principal{}, err
 	}
 	r := record.Reader{Item: item}
 	expires := r.Time(attrExpires)
 	if err := cmp.Or(r.Err(), s.live(expires)); err != nil {
-		return Principal{}, err
+		return workspace.Principal{}, err
 	}
-	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
+	p := workspace.Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
 	s.used(ctx, use{p, place})
 	return p, nil
 }
@@ -46,12 +46,12 @@ func (s *Store) live(expires time.Time) error {
 
 // Principal returns what a key may do now, for a session that acts as the key does. A key that
 // is revoked or expired is a fault.Unauthorized.
-func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (Principal, error) {
+func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (workspace.Principal, error) {
 	k, err := record.One(ctx, s.table, "key", keys.APIKeyRecord(workspaceID, keyID), unauthorized(), record.In(workspaceID, decode))
 	if err := cmp.Or(err, s.live(k.Expires)); err != nil {
-		return Principal{}, err
+		return workspace.Principal{}, err
 	}
-	return Principal{Workspace: workspaceID, Key: k.ID, Role: k.Role}, nil
+	return workspace.Principal{Workspace: workspaceID, Key: k.ID, Role: k.Role}, nil
 }
 
 // refresher is a secret.Hasher that can learn of another secret key.
@@ -107,7 +107,7 @@ func unauthorized() error { return fault.New(fault.Unauthorized, "The API key is
 
 // use describes one use of a key.
 type use struct {
-	Principal
+	workspace.Principal
 	keyLocation
 }
 

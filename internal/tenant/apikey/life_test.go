@@ -80,7 +80,7 @@ func (f *fixture) lastUsed(t *testing.T) time.Time {
 	return f.list(t, "one")[0].LastUsed
 }
 
-func (f *fixture) wantGood(t *testing.T, key string, want apikey.Principal) {
+func (f *fixture) wantGood(t *testing.T, key string, want workspace.Principal) {
 	t.Helper()
 	if got, err := f.Authenticate(t.Context(), key); err != nil || got != want {
 		t.Errorf("got %+v (%v), want %+v", got, err, want)
@@ -108,8 +108,8 @@ func TestWhatAListShows(t *testing.T) {
 	if admin.Prefix != key[:8] || viewer.Prefix != viewerKey[:8] || viewer.Name != "dashboard" || !viewer.Expires.Equal(expires) || !admin.Expires.IsZero() {
 		t.Errorf("got %+v and %+v", admin, viewer)
 	}
-	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: admin.ID, Role: workspace.Admin})
-	f.wantGood(t, viewerKey, apikey.Principal{Workspace: "one", Key: viewer.ID, Role: workspace.Viewer})
+	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: admin.ID, Role: workspace.Admin})
+	f.wantGood(t, viewerKey, workspace.Principal{Workspace: "one", Key: viewer.ID, Role: workspace.Viewer})
 	f.Wait(t.Context())
 }
 
@@ -146,13 +146,13 @@ func TestARevokedKeyIsGoodNoLonger(t *testing.T) {
 			t.Errorf("%v: got %v, want a fault of kind not_found", stranger, err)
 		}
 	}
-	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
+	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
 	f.Wait(t.Context()) // the note changes the record, and does not prevent the deletion
 	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
 		t.Fatal(err)
 	}
 	f.wantBad(t, key, "The API key is not valid.")
-	f.wantGood(t, otherKey, apikey.Principal{Workspace: "one", Key: other.ID, Role: workspace.Editor})
+	f.wantGood(t, otherKey, workspace.Principal{Workspace: "one", Key: other.ID, Role: workspace.Editor})
 	if err := f.Revoke(t.Context(), "one", k.ID); !fault.Is(err, fault.NotFound) {
 		t.Errorf("revoked twice: got %v", err)
 	}
@@ -169,7 +169,7 @@ func TestAKeyExpires(t *testing.T) {
 	f := setUp(t)
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin, Expires: f.clock.Now().Add(time.Hour)})
 	f.clock.Pass(time.Hour - time.Microsecond)
-	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
+	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
 	f.clock.Pass(time.Microsecond)
 	f.wantBad(t, key, "The API key has expired.")
 	f.Wait(t.Context())
@@ -256,7 +256,7 @@ func TestANoteIsInNobodysWay(t *testing.T) {
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin})
 	held := &slow{f.table, make(chan struct{}), make(chan error)}
 	store := apikey.NewStore(held, f.hasher, f.clock.Now)
-	want := apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin}
+	want := workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin}
 	for _, outcome := range []error{errors.New("the disk is full"), nil} {
 		for range 3 {
 			if got, err := store.Authenticate(t.Context(), key); err != nil || got != want {

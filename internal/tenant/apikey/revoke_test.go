@@ -26,7 +26,7 @@ func TestAnotherProcessRevokesAKey(t *testing.T) {
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Viewer})
 	other := openTable(t, f)
 	command := apikey.NewStore(other, f.hasher, clock.System)
-	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
+	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
 	if err := command.Revoke(t.Context(), "one", k.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestARevokedKeyIsGoodForNobody(t *testing.T) {
 	f := setUp(t)
 	for range 20 {
 		k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Viewer})
-		f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
+		f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
 		var revoked atomic.Bool
 		var senders sync.WaitGroup
 		for range 8 {

@@ -62,7 +62,7 @@ func TestAKeyMovesToTheNewestMAC(t *testing.T) {
 		t.Fatal(err)
 	}
 	macs := after.MACs("api key", []byte(key))
-	want := apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Editor}
+	want := workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Editor}
 	f.Store = apikey.NewStore(f.table, after, f.clock.Now)
 	for range 2 {
 		f.wantGood(t, key, want)
@@ -212,7 +212,7 @@ func TestAKeyThatMovesIsFound(t *testing.T) {
 			other.Wait(t.Context())
 		}
 	}}, after, f.clock.Now)
-	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Editor})
+	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Editor})
 }
 
 // readTable calls after when an item was read.

@@ -93,7 +93,7 @@ func NewStore(t table.Table, k *apikey.Store, members *workspace.Store, now cloc
 // Code returns a code that opens one session of the caller's API key, and when the code
 // expires. A caller without an API key is a fault.Forbidden, because nothing else ends such a
 // session early.
-func (s *Store) Code(ctx context.Context, caller apikey.Principal) (code string, expires time.Time, err error) {
+func (s *Store) Code(ctx context.Context, caller workspace.Principal) (code string, expires time.Time, err error) {
 	if caller.Key == "" {
 		return "", time.Time{}, fault.New(fault.Forbidden, "A code for a browser needs an API key. Send the header X-Api-Key.")
 	}
@@ -174,43 +174,43 @@ func isBound(item *table.Item, binder string) bool {
 // Authenticate returns the principal for which a browser's session acts. A session that is unknown
 // or expired is a fault.Unauthorized, and so is a session whose API key or member is no longer
 // valid.
-func (s *Store) Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error) {
+func (s *Store) Authenticate(ctx context.Context, token, proof string) (workspace.Principal, error) {
 	item, err := s.find(ctx, token, proof)
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	if item == nil {
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over. Sign in again, or run `slipway open`.")
+		return workspace.Principal{}, fault.New(fault.Unauthorized, "The session is over. Sign in again, or run `slipway open`.")
 	}
 	return s.principal(ctx, item)
 }
 
 // Bearer is Authenticate for a session of the command line.
-func (s *Store) Bearer(ctx context.Context, token string) (apikey.Principal, error) {
+func (s *Store) Bearer(ctx context.Context, token string) (workspace.Principal, error) {
 	item, err := s.granted(ctx, token)
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
 	if item == nil {
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over. Run `slipway login` to sign in again.")
+		return workspace.Principal{}, fault.New(fault.Unauthorized, "The session is over. Run `slipway login` to sign in again.")
 	}
 	return s.principal(ctx, item)
 }
 
 // principal returns the principal for which a code or a session acts.
-func (s *Store) principal(ctx context.Context, item *table.Item) (apikey.Principal, error) {
+func (s *Store) principal(ctx context.Context, item *table.Item) (workspace.Principal, error) {
 	workspaceID, memberID := item.Text(attrWorkspace), item.Text(attrMember)
 	if memberID == "" {
 		return s.keys.Principal(ctx, workspaceID, item.Text(attrKey))
 	}
 	m, err := s.members.Member(ctx, workspaceID, memberID)
 	if fault.Is(err, fault.NotFound) || err == nil && clock.Format(m.Created) != item.Text(attrSince) {
-		return apikey.Principal{}, fault.New(fault.Unauthorized, "The session is over: its user is no longer a member of the workspace, or has become one again.")
+		return workspace.Principal{}, fault.New(fault.Unauthorized, "The session is over: its user is no longer a member of the workspace, or has become one again.")
 	}
 	if err != nil {
-		return apikey.Principal{}, err
+		return workspace.Principal{}, err
 	}
-	return apikey.Principal{Workspace: workspaceID, Role: m.Role, Subject: item.Text(attrSubject)}, nil
+	return workspace.Principal{Workspace: workspaceID, Role: m.Role, Subject: item.Text(attrSubject)}, nil
 }
 
 // Close ends a session. A session that is unknown or over is no error.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/infra/openapi"
 	"github.com/slipway-run/slipway/internal/api/auth"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -246,8 +246,8 @@ func TestAuthorizers(t *testing.T) {
 // stranger is a key of one workspace.
 type stranger struct{}
 
-func (stranger) Key(*http.Request) (apikey.Principal, error) {
-	return apikey.Principal{Workspace: "a"}, nil
+func (stranger) Key(*http.Request) (workspace.Principal, error) {
+	return workspace.Principal{Workspace: "a"}, nil
 }
 
 // gatewayStatus are the types of gateway responses and their status; 0 keeps what API Gateway
