@@ -23,6 +23,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -100,8 +102,8 @@ type Store struct {
 	hasher secret.Hasher
 	now    clock.Clock
 
-	// slots holds a token for each note that is under way.
-	slots chan struct{}
+	// slots are taken by the notes that are under way.
+	slots *semaphore.Weighted
 	mu    sync.Mutex
 	// noted is when this process last noted the use of keys. It is a limiter with bounded memory,
 	// not a cache: the use of a key that was dropped is noted again.
@@ -110,7 +112,7 @@ type Store struct {
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
-	return &Store{table: t, hasher: hasher, now: now, slots: make(chan struct{}, noters), noted: lru.New[string, time.Time](knownUses)}
+	return &Store{table: t, hasher: hasher, now: now, slots: semaphore.NewWeighted(noters), noted: lru.New[string, time.Time](knownUses)}
 }
 
 // Create makes a key with the admin role, which does not expire, for a workspace and returns

@@ -27,9 +27,7 @@ func (s *Store) begin(key string) bool {
 	if last, ok := s.noted.Get(key); ok && now.Sub(last) < useInterval {
 		return false
 	}
-	select {
-	case s.slots <- struct{}{}:
-	default:
+	if !s.slots.TryAcquire(1) {
 		return false
 	}
 	s.noted.Put(key, now, 1)
@@ -43,7 +41,7 @@ func (s *Store) used(ctx context.Context, u use) {
 		return
 	}
 	go guard.Func(nil, "note the use of a key", func() {
-		defer func() { <-s.slots }()
+		defer s.slots.Release(1)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 		defer cancel()
 		_ = s.note(ctx, u)
@@ -52,15 +50,7 @@ func (s *Store) used(ctx context.Context, u use) {
 
 // Wait waits until the notes that are under way are written, or the context ends.
 func (s *Store) Wait(ctx context.Context) {
-	taken := 0
-	for taken < noters && ctx.Err() == nil {
-		select {
-		case s.slots <- struct{}{}:
-			taken++
-		case <-ctx.Done():
-		}
-	}
-	for range taken {
-		<-s.slots
+	if s.slots.Acquire(ctx, noters) == nil {
+		s.slots.Release(noters)
 	}
 }

@@ -74,7 +74,7 @@ var modules = map[string][]string{
 	"golang.org/x/crypto":                            {"internal/host/standalone"},
 	"golang.org/x/net":                               {"internal/seam/build", "internal/seam/build/framework"}, // which names and values headers may have
 	"golang.org/x/oauth2":                            {"internal/tenant/authservice", "internal/control/integration", "internal/api/oidc", "internal/cmd/cli"},
-	"golang.org/x/sync":                              {"internal/base/turn", "internal/api/agentserver", "internal/tenant/authservice", "internal/cmd/bench", "internal/seam/compute/docker", "internal/cmd/demo", "internal/control/integration", "internal/control/push", "internal/agent/store", "internal/tenant/workspacesecret", "internal/seam/workflow/local", "internal/seam/table/dynamo"},
+	"golang.org/x/sync":                              {"internal/base/turn", "internal/api/agentserver", "internal/tenant/apikey", "internal/tenant/authservice", "internal/cmd/bench", "internal/seam/compute/docker", "internal/cmd/demo", "internal/control/integration", "internal/control/push", "internal/agent/store", "internal/tenant/workspacesecret", "internal/seam/workflow/local", "internal/seam/table/dynamo"},
 	"golang.org/x/time":                              {"internal/api/web", "internal/test/emulator/apigateway"},
 	"golang.org/x/term":                              {"internal/cmd/cli", "internal/cmd/output"},
 	"github.com/containerd/errdefs":                  {"internal/seam/build/docker", "internal/seam/compute/docker"},
