@@ -57,8 +57,7 @@ func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObjec
 		if restart != nil {
 			changed = slices.Collect(maps.Keys(request.Body.Data)) // a repeated request finds the values changed already
 		}
-		// The values have changed, also when the client is gone.
-		err = s.Deployments.RestartUsers(context.WithoutCancel(ctx), after.Ref, changed, func(deployment string, err error) {
+		err = s.Deployments.RestartUsers(ctx, after.Ref, changed, func(deployment string, err error) {
 			if err == nil {
 				restarted = append(restarted, deployment)
 				return

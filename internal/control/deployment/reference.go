@@ -97,11 +97,12 @@ const restartsLimit = 15 * time.Second
 // RestartUsers restarts the deployments whose agents have the value of one of some keys of a
 // secret, and calls tell for each of these deployments, with the error if it could not be
 // restarted. A deployment for which there is no time left has a fault.Unavailable, whether it
-// uses the secret or not.
+// uses the secret or not. The restarts go on without the caller, because the values have changed.
 func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, changed []string, tell func(deployment string, err error)) error {
 	if len(changed) == 0 {
 		return nil
 	}
+	ctx = context.WithoutCancel(ctx)
 	begun := s.now()
 	err := s.secrets.EachNoted(ctx, ref, func(noted string) error {
 		if s.now().Sub(begun) > restartsLimit {

@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -344,5 +345,25 @@ func TestRestartsEndInTime(t *testing.T) {
 	})
 	if err != nil || restarted != 2 || late != 2 {
 		t.Errorf("%d were restarted and %d late (%v)", restarted, late, err)
+	}
+}
+
+// TestRestartsGoOnWithoutTheCaller whose request has changed the values.
+func TestRestartsGoOnWithoutTheCaller(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.keep(t, "search", map[string]string{"a": "1"})
+	f.promote(t, f.create(t, referring(fromGit("one"), "KEY search a")).Ref)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	restarted := 0
+	err := f.RestartUsers(ctx, named("search"), []string{"a"}, func(_ string, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		restarted++
+	})
+	if err != nil || restarted != 1 {
+		t.Errorf("%d were restarted (%v)", restarted, err)
 	}
 }

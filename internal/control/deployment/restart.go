@@ -43,19 +43,24 @@ func (s *Store) Restart(ctx context.Context, ref Ref) (Restart, error) {
 func (s *Store) restart(ctx context.Context, d Deployment) (Restart, error) {
 	now, entry := s.now(), audit.New(ctx, audit.RestartDeployment, d.Deployment, d.Name)
 	restart := Restart{ID: id.New(now), Revision: cmp.Or(d.Active, d.Slot)}
-	if err := s.table.Transact(ctx, entry.Write(d.Workspace, now)); err != nil {
-		return Restart{}, fmt.Errorf("note restart: %w", err)
-	}
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Restart: restart.ID})
-	ctx = context.WithoutCancel(ctx)
-	if err := s.cfg.Workflow.Start(ctx, workflow.Restart, restart.ID, input); err != nil {
+	var refused error
+	o := record.Write(entry.Write(d.Workspace, now))
+	o.Then(func(ctx context.Context) {
+		err := s.cfg.Workflow.Start(ctx, workflow.Restart, restart.ID, input)
+		if err == nil {
+			return
+		}
 		// The first entry was written before the restart, so that no restart is without one.
 		entry.Outcome, entry.Detail = audit.Refused, d.Name+": the restart could not be started"
-		err = errors.Join(err, s.table.Transact(ctx, entry.Write(d.Workspace, s.now())))
+		err = errors.Join(err, record.Commit(ctx, s.table, record.Write(entry.Write(d.Workspace, s.now()))))
 		s.cfg.Log.ErrorContext(ctx, "restart was not started", "deployment", d.Deployment, "error", err)
-		return Restart{}, fault.New(fault.Unavailable, "The restart of deployment ID %s could not be started. Try again.", d.Deployment)
+		refused = fault.New(fault.Unavailable, "The restart of deployment ID %s could not be started. Try again.", d.Deployment)
+	})
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Restart{}, fmt.Errorf("note restart: %w", err)
 	}
-	return restart, nil
+	return restart, refused
 }
 
 func (d Deployment) mustRestart() error {
