@@ -161,21 +161,22 @@ func (a *Attempt) await(ctx context.Context, r row, size int) error {
 	}}
 	rest := record.Change(run.Key(), now, nil, a.fence)
 	rest.Index = s.leaseEntry(run.Run, now.Add((waitLeases-1)*s.lease))
-	waits, err := record.Try(ctx, s.table, rest, wait)
-	if err != nil {
+	o := record.Write(rest, wait)
+	o.Then(func(ctx context.Context) { s.giveOn(ctx, r) })
+	err := record.Commit(ctx, s.table, o)
+	switch {
+	case errors.Is(err, record.ErrLost):
+		return ErrFenced
+	case err != nil:
 		return fmt.Errorf("wait for a permit: %w", err)
 	}
-	if !waits {
-		return ErrFenced
-	}
-	s.giveOn(ctx, r)
 	return ErrWaitsForPermit
 }
 
 // giveOn calls fill after a request has succeeded. An error is only logged: the first waiting run
 // tries again after waitLeases. The threads of other runs do not count as memory of the request.
 func (s *Store) giveOn(ctx context.Context, r row) {
-	if err := s.fill(budget.Holding(context.WithoutCancel(ctx), nil), r); err != nil {
+	if err := s.fill(budget.Holding(ctx, nil), r); err != nil {
 		s.log.ErrorContext(ctx, "permit was not given on, a run that waits will see to it", "deployment", r.deployment, "error", err)
 	}
 }
@@ -251,7 +252,8 @@ func (a *Attempt) FreePermitOfDeletedRun(ctx context.Context) error {
 	if a.Run.Permit == 0 {
 		return nil
 	}
-	freed, err := a.store.free(context.WithoutCancel(ctx), permitKey(a.Run), a.Run.Ref)
+	ctx = context.WithoutCancel(ctx)
+	freed, err := a.store.free(ctx, permitKey(a.Run), a.Run.Ref)
 	if freed {
 		a.store.giveOn(ctx, rowAt(a.Run))
 	}

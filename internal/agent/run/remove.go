@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -166,12 +167,10 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 		}
 	}
 	// The run is deleted last, so that a deletion that was cut short can be repeated.
-	deleted, err := record.Try(ctx, s.table, append(s.deletes(run, table.Equals(attrStatus, string(run.Status))), table.Delete{Key: amended(ref)})...)
-	if err == nil && !deleted {
+	o := record.Write(append(s.deletes(run, table.Equals(attrStatus, string(run.Status))), table.Delete{Key: amended(ref)})...)
+	o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
+	if err = record.Commit(ctx, s.table, o); errors.Is(err, record.ErrLost) {
 		return notFound(ref) // another request deleted it
-	}
-	if err == nil {
-		s.threads.GiveBack(ctx, t, size)
 	}
 	return err
 }
