@@ -187,20 +187,22 @@ func (s *Store) renew(ctx context.Context, owner Owner, item Item, now time.Time
 	made.renewed = true
 	renewed := item.put(owner, now, table.Absent())
 	renewed.If = table.All(table.Equals(record.Version, item.version), table.Equals(record.Created, renewed.Item.Text(record.Created)))
-	writes := []table.Write{renewed}
+	o := record.Write(renewed)
 	if item.space != "" {
 		vectors, err := s.table.Get(ctx, item.vectorsKey(owner))
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
 			return made, fmt.Errorf("get vectors: %w", err)
 		}
 		if err == nil {
-			writes = append(writes, item.putVectors(owner, now, vectors.Body))
+			o.Add(item.putVectors(owner, now, vectors.Body))
 		}
 	}
-	written, err := record.Try(ctx, s.table, writes...)
-	if err == nil && written {
+	o.Then(func(ctx context.Context) {
 		made.row = &row{expires: item.expiry(now)}
 		s.count(ctx, owner, item, item, now)
+	})
+	if err = record.Commit(ctx, s.table, o); errors.Is(err, record.ErrLost) {
+		err = nil
 	}
 	return made, err
 }
