@@ -161,7 +161,7 @@ func TestASessionEnds(t *testing.T) {
 	f.ahead.Add(int64(session.Life))
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, oldProof)
 
-	expiring, key := f.issue(t, apikey.NewKey{Role: workspace.Admin, Expires: f.now().Add(time.Hour)})
+	expiring, key := f.issue(t, apikey.NewKey{Role: workspace.Admin, Lifetime: time.Hour})
 	last, lastProof := f.signIn(t, key)
 	f.ahead.Add(int64(expiring.Expires.Sub(f.now())) + int64(time.Second))
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", last, auth.HeaderConsole, lastProof)

@@ -27,9 +27,8 @@ func (s server) ListAPIKeys(ctx context.Context, _ ListAPIKeysRequestObject) (Li
 // CreateAPIKey makes an API key, and shows it.
 func (s server) CreateAPIKey(ctx context.Context, request CreateAPIKeyRequestObject) (CreateAPIKeyResponseObject, error) {
 	body := request.Body
-	wanted := apikey.NewKey{Workspace: auth.Workspace(ctx), Name: value(body.Name), Role: workspace.Role(body.Role)}
-	if body.ExpiresInSeconds != nil {
-		wanted.Expires = clock.System().Add(seconds(*body.ExpiresInSeconds))
+	wanted := apikey.NewKey{
+		Workspace: auth.Workspace(ctx), Name: value(body.Name), Role: workspace.Role(body.Role), Lifetime: seconds(value(body.ExpiresInSeconds)),
 	}
 	stored, err := s.Keys(ctx)
 	if err != nil {

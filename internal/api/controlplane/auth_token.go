@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -49,7 +50,7 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: given(body.Metadata), Default: optional.Or(body.IsDefault, true),
 	}
 	if body.ExpiresInSeconds != nil {
-		imported.Expires = clock.System().Add(seconds(*body.ExpiresInSeconds))
+		imported.Lifetime = max(seconds(*body.ExpiresInSeconds), time.Microsecond)
 	}
 	t, err := s.AuthService.ImportToken(ctx, imported, web.Settled(ctx, func(t authservice.TokenRef) (web.Send, string, int64, error) {
 		return ImportAuthToken200JSONResponse{TokenID: t.Token}.VisitImportAuthTokenResponse, "", web.Untagged, nil

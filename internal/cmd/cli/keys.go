@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -66,16 +65,16 @@ type KeyMade struct {
 const keysPath = "/v2/api-keys"
 
 // RemoteKeysCreate lets a command make a key through the interface, too. It reads the
-// command's flags role, name and expires; until parses expires.
-func RemoteKeysCreate(cmd *cobra.Command, until func(expires string) (time.Time, error)) {
+// command's flags role, name and expires; lifetime parses expires.
+func RemoteKeysCreate(cmd *cobra.Command, lifetime func(expires string) (time.Duration, error)) {
 	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
 		body := map[string]any{"role": cmd.Flag("role").Value.String(), "name": cmd.Flag("name").Value.String()}
-		end, err := until(cmd.Flag("expires").Value.String())
+		length, err := lifetime(cmd.Flag("expires").Value.String())
 		if err != nil {
 			return exit.Usage(err)
 		}
-		if !end.IsZero() {
-			body["expires_in_seconds"] = int(end.Sub(clock.System()).Round(time.Second).Seconds())
+		if length > 0 {
+			body["expires_in_seconds"] = int(length.Round(time.Second).Seconds())
 		}
 		var made KeyMade
 		if err := server.do(cmd.Context(), http.MethodPost, keysPath, body, &made); err != nil {

@@ -36,7 +36,7 @@ func newKeysCreate() *cobra.Command {
 		if wanted.Role, err = parseRole(role); err != nil {
 			return err
 		}
-		if wanted.Expires, err = deadline(expires); err != nil {
+		if wanted.Lifetime, err = lifetime(expires); err != nil {
 			return exit.Usage(err)
 		}
 		return nil
@@ -57,15 +57,15 @@ func newKeysCreate() *cobra.Command {
 		}
 		return output.Data(cmd, key, cli.KeyMade{ID: made.ID, Name: made.Name, Role: string(made.Role), Key: key})
 	})
-	cli.RemoteKeysCreate(cmd, deadline)
+	cli.RemoteKeysCreate(cmd, lifetime)
 	return cmd
 }
 
-// deadline returns the end of a duration that begins now. The duration may be in days, which
+// lifetime returns the time after which a key expires, 0 for never. The time may be in days, which
 // Go does not support.
-func deadline(expires string) (time.Time, error) {
+func lifetime(expires string) (time.Duration, error) {
 	if expires == "" {
-		return time.Time{}, nil
+		return 0, nil
 	}
 	length, err := time.ParseDuration(expires)
 	if days, isDays := strings.CutSuffix(expires, "d"); isDays {
@@ -74,9 +74,9 @@ func deadline(expires string) (time.Time, error) {
 		length = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || length <= 0 {
-		return time.Time{}, fmt.Errorf("--expires must be a time such as 12h or 90d, not %q", expires)
+		return 0, fmt.Errorf("--expires must be a time such as 12h or 90d, not %q", expires)
 	}
-	return clock.System().Add(length), nil
+	return length, nil
 }
 
 // shownKey is a key in JSON.

@@ -64,8 +64,8 @@ type NewKey struct {
 	// Name is for people, and may be empty.
 	Name string
 	Role workspace.Role
-	// Expires is when the key stops being valid; zero for a key that does not expire.
-	Expires time.Time
+	// Lifetime is how long the key is valid; 0 for a key that does not expire.
+	Lifetime time.Duration
 }
 
 const (
@@ -128,14 +128,17 @@ type Note = record.Note[Key]
 // Issue makes a key and returns it with its description; the key itself cannot be read again.
 func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string, error) {
 	now := s.now()
-	if err := n.check(now); err != nil {
+	if err := n.check(); err != nil {
 		return Key{}, "", err
 	}
 	random := make([]byte, size)
 	rand.Read(random) // never returns an error: the program ends when the system has no randomness
 	key := Prefix + strings.ToLower(base32.StdEncoding.EncodeToString(random))
 	k := Key{
-		ID: id.New(now), Workspace: n.Workspace, Name: n.Name, Role: n.Role, Prefix: key[:shown], Created: now, Expires: clock.Cut(n.Expires),
+		ID: id.New(now), Workspace: n.Workspace, Name: n.Name, Role: n.Role, Prefix: key[:shown], Created: now,
+	}
+	if n.Lifetime != 0 {
+		k.Expires = clock.Cut(now.Add(n.Lifetime))
 	}
 	if hasher, ok := s.hasher.(refresher); ok {
 		if _, err := hasher.Refresh(ctx); err != nil {
@@ -161,14 +164,14 @@ func (k Key) audit(ctx context.Context, action audit.Action, now time.Time) tabl
 	return audit.New(ctx, action, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(k.Workspace, now)
 }
 
-func (n NewKey) check(now time.Time) error {
+func (n NewKey) check() error {
 	if _, err := workspace.ParseRole(string(n.Role)); err != nil {
 		return err
 	}
 	if len(n.Name) > longestName || !utf8.ValidString(n.Name) || strings.ContainsFunc(n.Name, unicode.IsControl) {
 		return fault.New(fault.Invalid, "A key's name has up to %d bytes and no control characters.", longestName)
 	}
-	if !n.Expires.IsZero() && !n.Expires.After(now) {
+	if n.Lifetime < 0 {
 		return fault.New(fault.Invalid, "A key cannot expire in the past.")
 	}
 	return nil

@@ -97,10 +97,10 @@ func (f *fixture) wantBad(t *testing.T, key, sentence string) {
 func TestWhatAListShows(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	expires := f.clock.Now().Add(time.Hour)
 	admin, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin})
 	f.clock.Pass(time.Second)
-	viewer, viewerKey := f.issue(t, apikey.NewKey{Workspace: "one", Name: "dashboard", Role: workspace.Viewer, Expires: expires})
+	expires := f.clock.Now().Add(time.Hour)
+	viewer, viewerKey := f.issue(t, apikey.NewKey{Workspace: "one", Name: "dashboard", Role: workspace.Viewer, Lifetime: time.Hour})
 	f.issue(t, apikey.NewKey{Workspace: "two", Role: workspace.Editor})
 	if diff := cmp.Diff([]apikey.Key{admin, viewer}, f.list(t, "one")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -122,7 +122,7 @@ func TestIssueRefuses(t *testing.T) {
 	}{
 		"no role":           {apikey.NewKey{Workspace: "one"}, fault.Invalid},
 		"another role":      {apikey.NewKey{Workspace: "one", Role: "owner"}, fault.Invalid},
-		"expired":           {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Expires: f.clock.Now()}, fault.Invalid},
+		"a past end":        {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Lifetime: -1}, fault.Invalid},
 		"a long name":       {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Name: strings.Repeat("x", 201)}, fault.Invalid},
 		"a control letter":  {apikey.NewKey{Workspace: "one", Role: workspace.Admin, Name: "a\nb"}, fault.Invalid},
 		"unknown workspace": {apikey.NewKey{Workspace: "three", Role: workspace.Admin}, fault.NotFound},
@@ -167,7 +167,7 @@ func TestARevokedKeyIsGoodNoLonger(t *testing.T) {
 func TestAKeyExpires(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin, Expires: f.clock.Now().Add(time.Hour)})
+	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Admin, Lifetime: time.Hour})
 	f.clock.Pass(time.Hour - time.Microsecond)
 	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
 	f.clock.Pass(time.Microsecond)

@@ -57,7 +57,7 @@ func TestAKeyMovesToTheNewestMAC(t *testing.T) {
 	f := setUp(t)
 	first, second := envelope.NewRoot(), envelope.NewRoot()
 	before, after := keyring(t, first), keyring(t, first, second)
-	k, key, err := apikey.NewStore(f.table, before, f.clock.Now).Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Expires: f.clock.Now().Add(time.Hour)})
+	k, key, err := apikey.NewStore(f.table, before, f.clock.Now).Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Lifetime: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 		}
 	}
 	f.Store = apikey.NewStore(f.table, before, f.clock.Now)
-	_, key, err := f.Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Expires: f.clock.Now().Add(time.Hour)})
+	_, key, err := f.Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Lifetime: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

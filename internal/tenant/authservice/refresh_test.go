@@ -158,7 +158,7 @@ func TestATokenWithoutRefreshTokenExpires(t *testing.T) {
 	f := setUp(t)
 	f.createProvider(t)
 	if _, err := f.ImportToken(t.Context(), authservice.ImportedToken{
-		Owner: owner, ProviderID: providerID, AccessToken: "imported-access", Scopes: []string{"read"}, Expires: f.clock.Now().Add(lifetime), Default: true,
+		Owner: owner, ProviderID: providerID, AccessToken: "imported-access", Scopes: []string{"read"}, Lifetime: lifetime, Default: true,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestARefreshTokenThatIsNotRotatedIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	f.createProvider(t)
-	f.imported(t, func(in *authservice.ImportedToken) { in.Expires = f.clock.Now().Add(time.Minute) })
+	f.imported(t, func(in *authservice.ImportedToken) { in.Lifetime = time.Minute })
 	var sent []string
 	f.oauth.atToken(func(w http.ResponseWriter, r *http.Request) {
 		sent = append(sent, r.FormValue("refresh_token"))

@@ -277,8 +277,8 @@ type ImportedToken struct {
 	ProviderID, Agent string
 	// AccessToken and RefreshToken are sealed at once; RefreshToken may be "".
 	AccessToken, RefreshToken string
-	// Expires is zero if the expiry time is not known.
-	Expires  time.Time
+	// Lifetime is 0 if the expiry time is not known.
+	Lifetime time.Duration
 	Scopes   []string
 	Label    string
 	Metadata json.RawMessage
@@ -300,10 +300,7 @@ func (s *Service) ImportToken(ctx context.Context, in ImportedToken, notes ...re
 		return Token{}, err
 	}
 	now := s.Now()
-	g := grant{credentials: credentials{in.AccessToken, in.RefreshToken}, label: in.Label}
-	if !in.Expires.IsZero() {
-		g.lifetime = max(in.Expires.Sub(now), time.Microsecond)
-	}
+	g := grant{credentials: credentials{in.AccessToken, in.RefreshToken}, label: in.Label, lifetime: in.Lifetime}
 	scopes := append([]string{}, in.Scopes...)
 	imported := Token{TokenRef: in.Token(id.New(now)), ProviderID: p.ProviderID}
 	return s.keep(ctx, p, kept{

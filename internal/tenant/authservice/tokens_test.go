@@ -116,7 +116,7 @@ func TestAnImportedTokenIsUsedAndRefreshed(t *testing.T) {
 	access, refresh := f.oauth.issued[1], f.oauth.issued[2]
 	f.oauth.mu.Unlock()
 	token := f.imported(t, func(in *authservice.ImportedToken) {
-		in.AccessToken, in.RefreshToken, in.Expires, in.User = access, refresh, f.clock.Now().Add(time.Minute), "bea"
+		in.AccessToken, in.RefreshToken, in.Lifetime, in.User = access, refresh, time.Minute, "bea"
 	})
 	if answer.Token != access || token.Label != "ada@work" || string(token.Metadata) != `{"team":"a"}` || !token.IsDefault {
 		t.Errorf("got %+v", token)

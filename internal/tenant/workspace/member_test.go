@@ -126,12 +126,12 @@ func TestWhoIsNoMember(t *testing.T) {
 	wantKind(t, "no role", err, fault.Invalid)
 }
 
-func issueKey(t *testing.T, tb table.Table, workspaceID string, expires time.Time) (*apikey.Store, apikey.Key) {
+func issueKey(t *testing.T, tb table.Table, workspaceID string, lifetime time.Duration) (*apikey.Store, apikey.Key) {
 	t.Helper()
 	ring, err := envelope.NewKeyring(envelope.NewRoot())
 	check.Must(t, err)
 	s := apikey.NewStore(tb, ring, clock.System)
-	k, _, err := s.Issue(t.Context(), apikey.NewKey{Workspace: workspaceID, Role: workspace.Admin, Expires: expires})
+	k, _, err := s.Issue(t.Context(), apikey.NewKey{Workspace: workspaceID, Role: workspace.Admin, Lifetime: lifetime})
 	check.Must(t, err)
 	return s, k
 }
@@ -144,7 +144,7 @@ func TestTheLastAdminStays(t *testing.T) {
 	add(t, store, other.ID, "stranger@example.test", workspace.Admin)
 	ann, bob := add(t, store, w.ID, "ann@example.test", workspace.Admin), add(t, store, w.ID, "bob@example.test", workspace.Admin)
 	add(t, store, w.ID, "eve@example.test", workspace.Editor)
-	apiKeys, expiring := issueKey(t, tb, w.ID, clock.System().Add(time.Hour))
+	apiKeys, expiring := issueKey(t, tb, w.ID, time.Hour)
 	check.Must(t, store.RemoveMember(t.Context(), w.ID, ann.ID, nil))
 	const last = "This is the workspace's last admin."
 	refused := func(what string, err error) {
@@ -157,7 +157,7 @@ func TestTheLastAdminStays(t *testing.T) {
 	_, err := store.SetRole(t.Context(), w.ID, bob.ID, workspace.Editor, nil)
 	refused("demote", err)
 	check.Must(t, apiKeys.Revoke(t.Context(), w.ID, expiring.ID, store.KeepAdmin))
-	_, key := issueKey(t, tb, w.ID, time.Time{})
+	_, key := issueKey(t, tb, w.ID, 0)
 	bob, err = store.SetRole(t.Context(), w.ID, bob.ID, workspace.Editor, nil)
 	check.Must(t, err)
 	refused("revoke", apiKeys.Revoke(t.Context(), w.ID, key.ID, store.KeepAdmin))
@@ -172,7 +172,7 @@ func TestAdminsTakeEachOtherAway(t *testing.T) {
 	for range 10 {
 		store, tb := setUp(t)
 		w := create(t, store, "team")
-		apiKeys, key := issueKey(t, tb, w.ID, time.Time{})
+		apiKeys, key := issueKey(t, tb, w.ID, 0)
 		ann, bob := add(t, store, w.ID, "ann@example.test", workspace.Admin), add(t, store, w.ID, "bob@example.test", workspace.Admin)
 		var work sync.WaitGroup
 		var refused atomic.Int64
