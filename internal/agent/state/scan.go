@@ -194,6 +194,14 @@ func OrNull(value json.RawMessage) json.RawMessage {
 	return value
 }
 
+// Present returns nil for JSON that is absent or null.
+func Present(value json.RawMessage) json.RawMessage {
+	if len(value) == 0 || string(value) == "null" {
+		return nil
+	}
+	return value
+}
+
 // Member is a name and its value in a JSON object.
 type Member struct {
 	Name  string

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -77,7 +78,7 @@ func (t Thread) withConfig(config json.RawMessage) json.RawMessage {
 				value = merged
 			}
 		}
-		if present(value) != nil {
+		if state.Present(value) != nil {
 			next[name] = value
 		}
 	}

@@ -145,13 +145,6 @@ func checkNames(c graph.Checkpoint) error {
 	return nil
 }
 
-func present(raw json.RawMessage) json.RawMessage {
-	if string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
 // advance returns the frame at the agent's checkpoint with a number, the writes that store it, and
 // the places of the lasting subgraphs. On a new branch everything is stored whole.
 func (f frame) advance(ref Ref, number int64, now time.Time, branch bool, c graph.Checkpoint) (frame, []table.Write, []Kept, error) {
@@ -264,7 +257,7 @@ func (f frame) subgraph(ref Ref, now time.Time, at State, c graph.Checkpoint) (f
 		return f, nil, nil
 	}
 	next := subgraph{Checkpoint: bare(c), known: true}
-	show := shown{Next: c.Next, Tasks: present(c.Tasks), Metadata: present(c.Metadata)}
+	show := shown{Next: c.Next, Tasks: state.Present(c.Tasks), Metadata: state.Present(c.Metadata)}
 	from, data := fromRoot, f.root.Data
 	if kept, ok := f.kept[c.NS]; ok {
 		from, data = fromKept, kept.Data

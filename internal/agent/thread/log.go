@@ -98,7 +98,7 @@ func (l Log) follow(now time.Time, change Change, c graph.Checkpoint) (Log, []ta
 	number := l.last + 1
 	next := Checkpoint{
 		ID: c.ID, ParentID: c.ParentID, Number: number, Run: change.Run, Graph: change.Graph, Source: change.Source, Created: now,
-		Next: c.Next, Tasks: present(c.Tasks), Metadata: present(c.Metadata), First: number,
+		Next: c.Next, Tasks: state.Present(c.Tasks), Metadata: state.Present(c.Metadata), First: number,
 	}
 	if next.Next == nil {
 		next.Next = []string{}
@@ -157,7 +157,7 @@ func (l Log) Amend(c graph.Checkpoint) (next Log, put table.Put, ok bool, err er
 		return l, put, false, nil
 	}
 	next = l
-	next.At.Next, next.At.Tasks = c.Next, present(c.Tasks)
+	next.At.Next, next.At.Tasks = c.Next, state.Present(c.Tasks)
 	if len(c.Values) > 0 {
 		var patch state.Patch
 		if next.Values, patch, err = l.Values.Replace(c.Values); err != nil {

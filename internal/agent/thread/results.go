@@ -44,7 +44,7 @@ func (l Log) resultsOf(c graph.Checkpoint) Results {
 	}
 	results := Results{}
 	for _, task := range TasksOf(l.At.Tasks) {
-		if result := present(sent[task.ID]); result != nil {
+		if result := state.Present(sent[task.ID]); result != nil {
 			results[task.ID] = result
 		}
 	}

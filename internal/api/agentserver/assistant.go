@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -48,7 +49,7 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 	}
 	asked := request.Body
 	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(optional.Text(asked.AssistantID)), assistant.Content{
-		Graph: asked.GraphID, Name: cmp.Or(optional.Text(asked.Name), "Untitled"), Description: asked.Description, Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
+		Graph: asked.GraphID, Name: cmp.Or(optional.Text(asked.Name), "Untitled"), Description: asked.Description, Config: state.Present(asked.Config), Context: state.Present(asked.Context), Metadata: state.Present(asked.Metadata),
 	})
 	if fault.Is(err, fault.Conflict) && asked.AssistantID != nil && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
 		made, err = s.standing(ctx, owner, *asked.AssistantID, err)
@@ -81,7 +82,7 @@ func (s server) PatchAssistant(ctx context.Context, request PatchAssistantReques
 	asked := request.Body
 	changed, err := s.Assistants.Update(ctx, owner, found.Assistant, assistant.Patch{
 		Graph: asked.GraphID, Name: asked.Name, Description: asked.Description,
-		Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
+		Config: state.Present(asked.Config), Context: state.Present(asked.Context), Metadata: state.Present(asked.Metadata),
 	})
 	return PatchAssistant200JSONResponse(showAssistant(changed)), err
 }
@@ -161,7 +162,7 @@ func (s server) CountAssistants(ctx context.Context, request CountAssistantsRequ
 
 func (s server) assistantSearch(ctx context.Context, asked AssistantCount) (assistant.Owner, assistant.Search, error) {
 	owner, err := s.owner(ctx)
-	filter, problem := match.Parse(present(asked.Metadata))
+	filter, problem := match.Parse(state.Present(asked.Metadata))
 	return owner, assistant.Search{Graph: optional.Text(asked.GraphID), Name: optional.Text(asked.Name), Metadata: filter.And(permitOf(ctx).filter)}, errors.Join(err, problem)
 }
 
@@ -171,7 +172,7 @@ func (s server) ListAssistantVersions(ctx context.Context, request ListAssistant
 	if err != nil {
 		return nil, err
 	}
-	filter, err := match.Parse(present(request.Body.Metadata))
+	filter, err := match.Parse(state.Present(request.Body.Metadata))
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +222,6 @@ func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assist
 	if err != nil {
 		return assistant.Assistant{}, err
 	}
-	body.Config, body.Context, body.Metadata, err = found.Apply(present(body.Config), present(body.Context), present(body.Metadata))
+	body.Config, body.Context, body.Metadata, err = found.Apply(state.Present(body.Config), state.Present(body.Context), state.Present(body.Metadata))
 	return found, err
 }

@@ -53,7 +53,7 @@ func (c command) inputRespond(p respondParams) (any, *int64, error) {
 	}
 	members := map[string]any{"resume": resume}
 	for name, value := range map[string]json.RawMessage{"update": p.Update, "goto": p.Goto} {
-		if present(value) != nil {
+		if state.Present(value) != nil {
 			members[name] = value
 		}
 	}
@@ -119,7 +119,7 @@ func (c command) lastUsed(asked json.RawMessage) (assistantID string, config jso
 	if missing, ok := errors.AsType[*commandError](err); ok {
 		newest.AssistantID, err = c.assistantOfThread(missing)
 	}
-	if config = present(asked); config == nil {
+	if config = state.Present(asked); config == nil {
 		config = withoutCheckpoint(newest.Config)
 	}
 	return newest.AssistantID, config, err
@@ -159,7 +159,7 @@ var checkpointMembers = []string{"checkpoint_id", "checkpoint_ns", "checkpoint_m
 // the newest state, without more members of configurable.
 func withoutCheckpoint(config json.RawMessage, more ...string) json.RawMessage {
 	members, configurable := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(state.OrNull(members["configurable"]), &configurable) != nil {
+	if state.Present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(state.OrNull(members["configurable"]), &configurable) != nil {
 		return config
 	}
 	for _, name := range slices.Concat(checkpointMembers, more) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -33,7 +34,7 @@ func (c command) stateGet(p stateGetParams) (any, *int64, error) {
 	values := found.Values
 	if p.Keys != nil {
 		var all map[string]json.RawMessage
-		if json.Unmarshal(orEmpty(present(values)), &all) == nil {
+		if json.Unmarshal(orEmpty(state.Present(values)), &all) == nil {
 			some := map[string]json.RawMessage{}
 			for _, key := range p.Keys {
 				if value, ok := all[key]; ok {
@@ -43,7 +44,7 @@ func (c command) stateGet(p stateGetParams) (any, *int64, error) {
 			values = record.Encode(some)
 		}
 	}
-	result := map[string]any{"values": orEmpty(present(values))}
+	result := map[string]any{"values": orEmpty(state.Present(values))}
 	if at := found.Checkpoint; at != nil {
 		result["checkpoint"] = checkpointName{optional.Text(at.CheckpointID), optional.Text(at.CheckpointNs)}
 	}

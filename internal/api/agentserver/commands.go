@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -153,7 +154,7 @@ func (c command) runStart(p startParams) (any, *int64, error) {
 	if isCommand(p.Input) {
 		p.command, p.Input = p.Input, nil
 	}
-	if present(p.Input) != nil && !namesCheckpoint(p.Config) {
+	if state.Present(p.Input) != nil && !namesCheckpoint(p.Config) {
 		asks, err := c.pending()
 		if err != nil {
 			return nil, nil, err
@@ -198,7 +199,7 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 	}
 	made, err := c.create(c.ctx, c.ref.Thread, p.body(), run.Request{})
 	if err != nil {
-		asked := present(p.Config)
+		asked := state.Present(p.Config)
 		if fault.Is(err, fault.NotFound) && asked != nil && namesCheckpoint(asked) {
 			err = refused(NoSuchCheckpoint, "%v", err)
 		}

@@ -106,11 +106,11 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 		&p.Config: &request.Config, &p.Context: &request.Context,
 		&p.InterruptBefore: &request.InterruptBefore, &p.InterruptAfter: &request.InterruptAfter,
 	} {
-		if given := present(*from); given != nil {
+		if given := state.Present(*from); given != nil {
 			*to = given
 		}
 	}
-	if given := present(p.Metadata); given != nil {
+	if given := state.Present(p.Metadata); given != nil {
 		if c.Metadata, err = record.Merge(c.Metadata, given); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject)
 }
 
 func cronSearch(ctx context.Context, asked CronCount) (cron.Search, error) {
-	filter, err := match.Parse(present(asked.Metadata))
+	filter, err := match.Parse(state.Present(asked.Metadata))
 	search := cron.Search{Metadata: filter.And(permitOf(ctx).filter), Thread: strings.ToLower(optional.Text(asked.ThreadID))}
 	if name := optional.Text(asked.AssistantID); name != "" {
 		if search.AssistantID = nameOf(name); !isID(name) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -164,13 +165,13 @@ func (s server) describeTyped(ctx context.Context, lacks func(graph.GraphDescrip
 func needsNone(graph.GraphDescription) bool { return false }
 
 func isUntyped(g graph.GraphDescription) bool {
-	return present(g.InputSchema) == nil && present(g.Graph) != nil
+	return state.Present(g.InputSchema) == nil && state.Present(g.Graph) != nil
 }
 
 // hasUntyped reports whether a graph has a subgraph without schemas.
 func hasUntyped(g graph.GraphDescription) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(g.Subgraphs)), func(inner graph.GraphDescription) bool {
-		return present(inner.InputSchema) == nil
+		return state.Present(inner.InputSchema) == nil
 	})
 }
 
@@ -206,7 +207,7 @@ func (s server) GetAssistantSchemas(ctx context.Context, request GetAssistantSch
 
 // known returns nil for a schema that the agent has omitted.
 func known(schema json.RawMessage) *json.RawMessage {
-	if schema = present(schema); schema == nil {
+	if schema = state.Present(schema); schema == nil {
 		return nil
 	}
 	return &schema
@@ -247,10 +248,10 @@ func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraph
 		drawing = g.Xray[depth-1]
 	}
 	var drawn struct{ Nodes, Edges json.RawMessage }
-	if present(drawing) == nil || json.Unmarshal(drawing, &drawn) != nil || present(drawn.Nodes) == nil {
+	if state.Present(drawing) == nil || json.Unmarshal(drawing, &drawn) != nil || state.Present(drawn.Nodes) == nil {
 		return nil, fault.New(fault.NotFound, "The agent does not describe the graph %.100q.", name)
 	}
-	if present(drawn.Edges) == nil {
+	if state.Present(drawn.Edges) == nil {
 		drawn.Edges = json.RawMessage("[]")
 	}
 	return GetAssistantGraph200JSONResponse{Nodes: drawn.Nodes, Edges: drawn.Edges}, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -58,7 +59,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 			return nil, err
 		}
 	}
-	found, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, present(asked.Metadata)))
+	found, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, state.Present(asked.Metadata)))
 	return web.ShowAll(found, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), err
 }
 
@@ -69,7 +70,7 @@ func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpoin
 		return nil, err
 	}
 	wanted := thread.Wanted{Before: before, Limit: limit}
-	if matches := matchingText(present(asked.Metadata)); matches != nil {
+	if matches := matchingText(state.Present(asked.Metadata)); matches != nil {
 		wanted.Match = func(c thread.Subgraph) bool { return matches(c.Metadata) }
 	}
 	found, err := s.subgraphHistory(ctx, ref, at, wanted)
@@ -79,7 +80,7 @@ func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpoin
 // beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself,
 // as a checkpoint, or as a configuration.
 func beforeOf(raw json.RawMessage, where string) (string, error) {
-	if present(raw) == nil {
+	if state.Present(raw) == nil {
 		return "", nil
 	}
 	var id string

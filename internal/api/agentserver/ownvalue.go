@@ -187,7 +187,7 @@ func (p askedPart) value() map[string]any {
 		value[memberNamespace] = state.OrNull(p.body[p.namespace])
 		delete(value, p.namespace)
 	}
-	if p.tagged && present(p.body[memberMetadata]) == nil {
+	if p.tagged && state.Present(p.body[memberMetadata]) == nil {
 		value[memberMetadata] = emptyObject
 	}
 	for name, id := range p.ids {
@@ -198,7 +198,7 @@ func (p askedPart) value() map[string]any {
 
 // become returns the part with the members of the value that a handler has returned.
 func (p askedPart) become(made map[string]json.RawMessage) (askedPart, error) {
-	if p.tagged && present(made[memberMetadata]) != nil && !state.IsObject(made[memberMetadata]) {
+	if p.tagged && state.Present(made[memberMetadata]) != nil && !state.IsObject(made[memberMetadata]) {
 		return p, errors.New("own authorization: the metadata is not an object")
 	}
 	changed, err := p.nestedIn(made)
@@ -258,7 +258,7 @@ func (p askedPart) keepNamespace(changed map[string]json.RawMessage, namespace j
 // keepMetadata gives a body the metadata that a handler has left or made.
 func (p askedPart) keepMetadata(changed map[string]json.RawMessage, metadata json.RawMessage) {
 	delete(changed, memberMetadata)
-	if present(metadata) != nil && (string(metadata) != "{}" || present(p.body[memberMetadata]) != nil) {
+	if state.Present(metadata) != nil && (string(metadata) != "{}" || state.Present(p.body[memberMetadata]) != nil) {
 		changed[memberMetadata] = metadata
 	}
 }

@@ -194,7 +194,7 @@ func (s server) also(ctx context.Context, to access, value map[string]any) (filt
 	if err != nil {
 		return filter, nil, err
 	}
-	metadata = present(made[memberMetadata])
+	metadata = state.Present(made[memberMetadata])
 	if metadata != nil && !state.IsObject(metadata) {
 		return filter, nil, errors.New("own authorization: the metadata is not an object")
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -170,8 +171,8 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 	}
 	return run.Request{
 		AssistantID: named.Assistant, Graph: named.Graph, Strategy: run.Strategy(optional.Or(body.MultitaskStrategy, MultitaskStrategyEnqueue)), StreamModes: streamModes(body.StreamMode),
-		Input: input, Command: command, Config: present(body.Config), Context: present(body.Context),
-		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
+		Input: input, Command: command, Config: state.Present(body.Config), Context: state.Present(body.Context),
+		Metadata: state.Present(body.Metadata), InterruptBefore: state.Present(body.InterruptBefore), InterruptAfter: state.Present(body.InterruptAfter),
 		Fork: fork, Durability: string(optional.Or(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
 		StrictResume: isTrue(body.StrictResume),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
@@ -215,7 +216,7 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 		Configurable *Checkpoint `json:"configurable"`
 	}
 	named := body.Checkpoint
-	if named == nil && optional.Text(body.CheckpointID) == "" && present(body.Config) != nil {
+	if named == nil && optional.Text(body.CheckpointID) == "" && state.Present(body.Config) != nil {
 		if err := json.Unmarshal(body.Config, &config); err == nil {
 			named = config.Configurable
 		}
@@ -227,7 +228,7 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 	if at.ID == "" {
 		return nil, fault.New(fault.Invalid, "The checkpoint of the subgraph %s needs a checkpoint_map, which names that of the graph under \"\".", at.NS)
 	}
-	body.Config = withCheckpoint(present(body.Config), at)
+	body.Config = withCheckpoint(state.Present(body.Config), at)
 	return &run.Fork{ID: at.ID, NS: at.NS, Map: at.Map}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -51,7 +52,7 @@ type checkpointRef struct {
 func placeOf(c *Checkpoint, short *string) (checkpointRef, error) {
 	var p checkpointRef
 	if c != nil {
-		p.ID, p.NS, p.Map = optional.Text(c.CheckpointID), optional.Text(c.CheckpointNs), present(c.CheckpointMap)
+		p.ID, p.NS, p.Map = optional.Text(c.CheckpointID), optional.Text(c.CheckpointNs), state.Present(c.CheckpointMap)
 	}
 	p.ID = cmp.Or(p.ID, optional.Text(short))
 	if p.NS == "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -107,7 +108,7 @@ func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Requ
 // ownMetadata returns the metadata for the thread that a run creates. It is the metadata of the
 // run, as the repository's own authentication has left it, so that the run's user finds the
 // thread. It is read before the metadata of the assistant is laid under it.
-func ownMetadata(body *RunCreate) json.RawMessage { return present(body.Metadata) }
+func ownMetadata(body *RunCreate) json.RawMessage { return state.Present(body.Metadata) }
 
 // createAlone creates a thread and its first run, which have the same id: so the server finds
 // the run without the id of its thread.

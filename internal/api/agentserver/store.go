@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -83,7 +84,7 @@ func (s server) DeleteItem(ctx context.Context, request DeleteItemRequestObject)
 // SearchItems lists the items below a namespace that match.
 func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObject) (SearchItemsResponseObject, error) {
 	asked := request.Body
-	filter, err := store.ParseFilter(present(asked.Filter))
+	filter, err := store.ParseFilter(state.Present(asked.Filter))
 	if err != nil {
 		return nil, err
 	}

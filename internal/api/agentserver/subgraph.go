@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -82,7 +83,7 @@ func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {
 	shown := []ThreadTask{}
 	for _, task := range tasks {
 		entry := ThreadTask{
-			ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: interruptsOf(task.Interrupts), State: null, Result: present(task.Result), Path: present(task.Path),
+			ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: interruptsOf(task.Interrupts), State: null, Result: state.Present(task.Result), Path: state.Present(task.Path),
 		}
 		place := subgraphOf(task, ns)
 		if task.Checkpoint != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -30,7 +31,7 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	asked := optional.Or(request.Body, ThreadCreate{})
 	ref := threadRef(ctx, optional.Text(asked.ThreadID))
 	if len(asked.Supersteps) > 0 {
-		if _, err := s.graphOfThread(ctx, "", present(asked.Metadata)); err != nil {
+		if _, err := s.graphOfThread(ctx, "", state.Present(asked.Metadata)); err != nil {
 			return nil, err
 		}
 	}
@@ -38,7 +39,7 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Threads.Create(ctx, ref, present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), false)
+	t, err := s.Threads.Create(ctx, ref, state.Present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), false)
 	created := err == nil
 	if fault.Is(err, fault.Conflict) && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
 		t, err = s.existing(ctx, ref, err)
@@ -201,7 +202,7 @@ func interruptsOf(stored []json.RawMessage) []Interrupt {
 	for _, raw := range stored {
 		var q Interrupt
 		if json.Unmarshal(raw, &q) == nil {
-			q.ResponseSchema = present(q.ResponseSchema)
+			q.ResponseSchema = state.Present(q.ResponseSchema)
 			read = append(read, q)
 		}
 	}
@@ -223,14 +224,6 @@ func threadRef(ctx context.Context, threadID string) thread.Ref {
 	return thread.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Thread: strings.ToLower(threadID)}
 }
 
-// present returns nil for JSON that is absent or null.
-func present(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
 // PatchThread changes a thread's metadata and time to live.
 func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObject) (PatchThreadResponseObject, error) {
 	ttl, err := ttlOf(request.Body.TTL)
@@ -238,7 +231,7 @@ func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObjec
 		return nil, err
 	}
 	ref := threadRef(ctx, request.ThreadID)
-	t, err := s.Threads.Patch(ctx, ref, thread.Patch{Metadata: present(request.Body.Metadata), TTL: ttl})
+	t, err := s.Threads.Patch(ctx, ref, thread.Patch{Metadata: state.Present(request.Body.Metadata), TTL: ttl})
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +287,7 @@ func (s server) prune(ctx context.Context, ref thread.Ref, strategy PruneStrateg
 // ttlOf reads a time to live, which is a number of minutes, or an object; nil if there is no
 // time to live.
 func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
-	if present(raw) == nil {
+	if state.Present(raw) == nil {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	ttl := thread.TTL{Strategy: thread.StrategyDelete}

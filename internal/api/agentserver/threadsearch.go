@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -74,12 +75,12 @@ func (s server) CountThreads(ctx context.Context, request CountThreadsRequestObj
 // threadFilter returns the filter that a search applies to the list, and the function that it
 // applies to each thread's values; nil if the search does not compare values.
 func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
-	if filter.Metadata, err = match.Parse(present(asked.Metadata)); err != nil {
+	if filter.Metadata, err = match.Parse(state.Present(asked.Metadata)); err != nil {
 		return filter, nil, err
 	}
 	filter.Metadata = filter.Metadata.And(permitOf(ctx).filter)
 	filter.Status = thread.Status(optional.Or(asked.Status, ""))
-	values, err := match.Parse(present(asked.Values))
+	values, err := match.Parse(state.Present(asked.Values))
 	if err != nil || values.Empty() {
 		return filter, nil, err
 	}

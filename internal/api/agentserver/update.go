@@ -70,7 +70,7 @@ func supersteps(asked []Superstep) []graph.Superstep {
 	steps := make([]graph.Superstep, len(asked))
 	for i, step := range asked {
 		for _, u := range step.Updates {
-			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: state.OrNull(u.Values), Command: present(u.Command), AsNode: optional.Text(u.AsNode)})
+			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: state.OrNull(u.Values), Command: state.Present(u.Command), AsNode: optional.Text(u.AsNode)})
 		}
 	}
 	return steps

@@ -26,7 +26,7 @@ var graphCommands = []string{"update", "resume", "goto", "graph", "lg_name"}
 // runCommand refuses a command to a graph that has members, but no known member: the run would do
 // something else than the client wants. Clients send commands without members, too.
 func runCommand(raw json.RawMessage) (json.RawMessage, error) {
-	command := present(raw)
+	command := state.Present(raw)
 	if command == nil {
 		return nil, nil
 	}
