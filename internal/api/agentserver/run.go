@@ -138,11 +138,7 @@ func (s server) createOnNew(ctx context.Context, ref thread.Ref, metadata json.R
 	}
 	created, err := s.Runs.CreateOn(ctx, t, request)
 	if err != nil && isNew {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
-		defer stop()
-		if stays := s.Threads.DeleteAsRead(ctx, t); !fault.Is(stays, fault.Conflict) {
-			err = errors.Join(err, stays)
-		}
+		err = errors.Join(err, s.unmake(ctx, t))
 	}
 	return created, err
 }
