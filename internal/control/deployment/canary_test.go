@@ -50,8 +50,9 @@ func TestTheShareOfACanary(t *testing.T) {
 				t.Fatalf("thread %s is served by %s", thread, by)
 			}
 		}
+		// The ids are random: at 50 % the standard deviation is 22 threads.
 		want := threads * percent / 100
-		if off := tried - want; off < -60 || off > 60 || tried == 0 {
+		if off := tried - want; off < -110 || off > 110 || tried == 0 {
 			t.Errorf("%d %%: %d of %d threads, want about %d", percent, tried, threads, want)
 		}
 		if by := f.serving(t, active.Deployment, ""); by != active.Revision {
