@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // minder is a target whose releases relapse when the test says so.
@@ -127,6 +128,47 @@ func TestARevisionThatDoesNotStayHealthyIsRolledBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// old is a table that answers once with an item as it was.
+type old struct {
+	table.Table
+	item atomic.Pointer[table.Item]
+}
+
+func (o *old) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	if item := o.item.Load(); item != nil && item.Key == key && o.item.CompareAndSwap(item, nil) {
+		return item, nil
+	}
+	return o.Table.Get(ctx, key)
+}
+
+// TestAPromotionBetweenTwoReadsIsObserved: the deployment is read before the promotion, and the
+// revision after it. The answer of such a step must not end the rollout unobserved.
+func TestAPromotionBetweenTwoReadsIsObserved(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	reads := &old{Table: m.table}
+	s := m.start(t, reads)
+	s.minded(badRelapses)
+	first := s.settle(t, s.create(t, guarded()).Ref)
+	s.around = func(ctx context.Context, step string, perform performFunc) (json.RawMessage, error) {
+		if step != "Promote" {
+			return perform(ctx)
+		}
+		before, err := m.table.Get(ctx, first.Key())
+		if err != nil {
+			return nil, err
+		}
+		if answer, err := perform(ctx); err != nil {
+			return answer, err
+		}
+		reads.item.Store(before)
+		return perform(ctx)
+	}
+	s.patch(t, first.Ref, again(badRef))
+	d := s.settle(t, first.Ref)
+	s.wantRevisions(t, d, "main DEPLOYED, bad DEPLOYED ROLLED_BACK, main DEPLOYED")
 }
 
 func TestWhenNothingIsRolledBack(t *testing.T) {
