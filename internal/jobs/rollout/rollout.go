@@ -172,6 +172,13 @@ type position struct {
 	revision   revision.Revision
 }
 
+// torn reports whether the deployment was read before the revision's promotion, and the revision
+// after it.
+func (p position) torn() bool {
+	id := p.revision.Revision
+	return p.revision.Status == revision.Deployed && p.deployment.Slot == id && p.deployment.Active != id
+}
+
 func (r *Rollout) read(ctx context.Context, ref revision.Ref) (position, error) {
 	d, rev, err := r.Deployments.GetRevision(ctx, ref)
 	return position{d, rev}, err

@@ -98,8 +98,8 @@ func (r *Rollout) attempt(ctx context.Context, t task, step func(*Rollout, conte
 	if at.revision.Status == revision.Interrupted {
 		return r.interrupted(ctx, at)
 	}
-	if at.revision.Status == revision.Deployed && at.deployment.Slot == at.revision.Revision && at.deployment.Active != at.revision.Revision {
-		return again, nil // the deployment was read before the promotion, the revision after it
+	if at.torn() {
+		return again, nil
 	}
 	promoted := at.revision.Status == revision.Deployed && t.Step == "Canary" // by request
 	if at.revision.Status.Terminal() && !promoted && t.Step != "Promote" && t.Step != "Observe" {
