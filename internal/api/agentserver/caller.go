@@ -66,8 +66,8 @@ func mayCancel(r *http.Request) bool {
 	})
 }
 
-// readingActions are the actions that change nothing. What a message of the Agent2Agent protocol
-// asks for, and the call of a tool at /mcp, are authorized when the server asks itself for the run.
+// readingActions are the actions that change nothing. A message of the Agent2Agent protocol and the
+// call of a tool at /mcp start runs: these are authorized when the server asks itself for them.
 var readingActions = []string{"read", "search", "get", "list_namespaces"}
 
 // onlyReads reports whether a request changes nothing. The routes of a repository's own application

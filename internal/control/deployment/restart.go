@@ -44,23 +44,23 @@ func (s *Store) restart(ctx context.Context, d Deployment) (Restart, error) {
 	now, entry := s.now(), audit.New(ctx, audit.RestartDeployment, d.Deployment, d.Name)
 	restart := Restart{ID: id.New(now), Revision: cmp.Or(d.Active, d.Slot)}
 	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Restart: restart.ID})
-	var refused error
+	var notStarted error
 	o := record.Write(entry.Write(d.Workspace, now))
 	o.Then(func(ctx context.Context) {
 		err := s.cfg.Workflow.Start(ctx, workflow.Restart, restart.ID, input)
 		if err == nil {
 			return
 		}
-		// The first entry was written before the restart, so that no restart is without one.
+		// The first entry was written before the restart, so that no restart is without an entry.
 		entry.Outcome, entry.Detail = audit.Refused, d.Name+": the restart could not be started"
 		err = errors.Join(err, record.Commit(ctx, s.table, record.Write(entry.Write(d.Workspace, s.now()))))
 		s.cfg.Log.ErrorContext(ctx, "restart was not started", "deployment", d.Deployment, "error", err)
-		refused = fault.New(fault.Unavailable, "The restart of deployment ID %s could not be started. Try again.", d.Deployment)
+		notStarted = fault.New(fault.Unavailable, "The restart of deployment ID %s could not be started. Try again.", d.Deployment)
 	})
 	if err := record.Commit(ctx, s.table, o); err != nil {
 		return Restart{}, fmt.Errorf("note restart: %w", err)
 	}
-	return restart, refused
+	return restart, notStarted
 }
 
 func (d Deployment) mustRestart() error {
