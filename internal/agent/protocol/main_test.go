@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // noEngine starts no workflows: the tests are the workers.
@@ -66,9 +67,7 @@ func (f *fixture) makeThread() {
 
 func (f *fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.Must(f.T, err)
 }
 
 // create makes a run. Without a strategy the run waits behind the earlier runs.

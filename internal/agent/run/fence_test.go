@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAWorkerThatLostItsRunWritesNothing compares all stored items before and after the
@@ -85,9 +86,7 @@ func TestAWorkerThatLostItsRunWritesNothing(t *testing.T) {
 
 func (f *fixture) must(err error) {
 	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	check.Must(f.t, err)
 }
 
 func TestAWorkerOwnsItsRunUntilItLosesIt(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestChangesAreInTheAuditLog makes each kind of change, and some requests that are refused or
@@ -16,14 +17,8 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	ctx := audit.By(t.Context(), audit.Actor{Key: "key", Request: "request"})
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	d, err := f.Create(ctx, fromGit("weather"))
-	must(err)
+	check.Must(t, err)
 	first := d.Revision(d.Latest)
 	f.promote(t, d.Ref)
 	for _, patch := range []deployment.Patch{{}, {Name: new("other")}, {SourceConfig: deployment.SourceConfig{BuildOnPush: new(true)}, ValidateOnly: true}} {
@@ -33,14 +28,14 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 		t.Error("the name was given twice")
 	}
 	_, err = f.Patch(ctx, d.Ref, deployment.Patch{RevisionConfig: revision.Config{RepoRef: new("dev")}})
-	must(err)
+	check.Must(t, err)
 	d, err = f.Redeploy(ctx, first, nil)
-	must(err)
+	check.Must(t, err)
 	_, err = f.Cancel(ctx, d.Revision(d.Latest))
-	must(err)
-	must(f.Delete(ctx, d.Ref, deployment.Deletion{}))
+	check.Must(t, err)
+	check.Must(t, f.Delete(ctx, d.Ref, deployment.Deletion{}))
 	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
-	must(err)
+	check.Must(t, err)
 	type line struct {
 		Action audit.Action
 		Detail string

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // restarts returns the executions of restarts that were started.
@@ -112,25 +113,19 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no"))
+	check.Must(t, f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no"))
 	f.get(t, d.Ref) // the deployment is remembered
-	must(f.RestartFailed(t.Context(), d.Ref, other, "START_FAILED", "It ended."))
-	must(f.Restarted(t.Context(), d.Ref, other))
-	must(f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no")) // the step is repeated after the end of the other restart
+	check.Must(t, f.RestartFailed(t.Context(), d.Ref, other, "START_FAILED", "It ended."))
+	check.Must(t, f.Restarted(t.Context(), d.Ref, other))
+	check.Must(t, f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no")) // the step is repeated after the end of the other restart
 	want := [][4]string{
 		{"deployment.restarted", active, "", "All agents were replaced by restart " + one + "."},
 		{"deployment.restart_failed", active, "START_FAILED", "The agents serve on as they were before restart " + other + ". It ended."},
 	}
-	check := func() {
+	wantEvents := func() {
 		t.Helper()
 		events, err := f.Events().Deployment(workspace, d.Deployment).Read(t.Context(), "", 1000)
-		must(err)
+		check.Must(t, err)
 		var got [][4]string
 		for _, e := range events {
 			if e.Type == event.DeploymentRestarted || e.Type == event.DeploymentRestartFailed {
@@ -141,11 +136,11 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	}
-	check()
+	wantEvents()
 	f.delete(t, d.Ref)
-	must(f.Restarted(t.Context(), d.Ref, one))
-	check()
-	must(f.Restarted(t.Context(), deployment.Ref{Workspace: workspace, Deployment: one}, one)) // that deployment is gone
+	check.Must(t, f.Restarted(t.Context(), d.Ref, one))
+	wantEvents()
+	check.Must(t, f.Restarted(t.Context(), deployment.Ref{Workspace: workspace, Deployment: one}, one)) // that deployment is gone
 }
 
 // TestWhoAsksWhatServesIsToldOfTheNewestRestart checks that the caller gets the newest restart

@@ -243,9 +243,7 @@ func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ah
 
 func (f *fixture) must(err error) {
 	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	check.Must(f.t, err)
 }
 
 // newThread makes a thread.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func (f *fixture) discovery() authservice.NewDiscovered {
@@ -134,7 +135,7 @@ func metadata(issuer, change string) string {
 		panic(err)
 	}
 	maps.Copy(members, others)
-	return string(must(json.Marshal(members)))
+	return string(check.Value(json.Marshal(members)))
 }
 
 func TestARegistrationThatIsRefused(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestAProviderIsReadBack(t *testing.T) {
@@ -26,7 +27,7 @@ func TestAProviderIsReadBack(t *testing.T) {
 	if !id.Valid(made.ID) || !made.HasSecret || made.Workspace != workspace || made.ClientAuth != authservice.AuthPost || made.CodeChallengeMethod != "S256" {
 		t.Errorf("got %+v", made)
 	}
-	if shown := fmt.Sprintf("%+v %s", read, must(json.Marshal(read))); strings.Contains(shown, clientSecret) {
+	if shown := fmt.Sprintf("%+v %s", read, check.Value(json.Marshal(read))); strings.Contains(shown, clientSecret) {
 		t.Error("the secret is shown")
 	}
 	f.createProvider(t, func(p *authservice.NewProvider) { p.ProviderID = "a-mail" })

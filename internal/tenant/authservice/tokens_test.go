@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func (f *fixture) imported(t *testing.T, change ...func(*authservice.ImportedToken)) authservice.Token {
@@ -219,20 +220,13 @@ func TestListsHoldTheOwnersTokensOnly(t *testing.T) {
 		if err != nil || existsErr != nil || len(found) != c.want || exists != (c.want > 0) {
 			t.Errorf("%s: got %d tokens, exists %v (%v, %v)", name, len(found), exists, err, existsErr)
 		}
-		if shown := fmt.Sprintf("%+v", found) + string(must(json.Marshal(found))); strings.Contains(shown, "imported-") {
+		if shown := fmt.Sprintf("%+v", found) + string(check.Value(json.Marshal(found))); strings.Contains(shown, "imported-") {
 			t.Errorf("%s: a value is shown", name)
 		}
 	}
 	if _, err := f.ListTokens(t.Context(), authservice.Owner{Workspace: workspace}, authservice.TokenFilter{}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("nobody's: got %v", err)
 	}
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
 }
 
 func TestEventsArePagedNewestFirst(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,9 +83,7 @@ func (f *fixture) refer(of workspacesecret.Secret, deployment string, keysOf ...
 
 func (f *fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.Must(f.T, err)
 }
 
 func ref(name string) workspacesecret.Ref {

@@ -15,6 +15,15 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Value returns the result of a call that fails only when the test is wrong. It panics if err is an
+// error.
+func Value[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
 // InTime calls try with a real limit for the tested work. If try reports that the work had not
 // begun when the limit ended, because the machine is busy, InTime tries again with twice the limit.
 func InTime(t testing.TB, limit time.Duration, try func(limit time.Duration) bool) {

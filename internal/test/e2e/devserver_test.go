@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // otherwise holds the stories that end differently on the framework's own development servers,
@@ -84,15 +85,9 @@ func TestFrameworksServer(t *testing.T) {
 func frameworksServer(t *testing.T, language string) *deployment {
 	t.Helper()
 	dir, installed := t.TempDir(), filepath.Join(built.root, ".tools", "devserver", language)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	graphs := map[string]string{}
 	for example := range agentStories {
-		must(os.CopyFS(filepath.Join(dir, example), os.DirFS(filepath.Join(built.root, "infra", "examples", language+"-"+example))))
+		check.Must(t, os.CopyFS(filepath.Join(dir, example), os.DirFS(filepath.Join(built.root, "infra", "examples", language+"-"+example))))
 		graphs[example] = "./" + example + "/" + counting[language].file + ":graph"
 	}
 	config := map[string]any{"graphs": graphs}
@@ -101,34 +96,34 @@ func frameworksServer(t *testing.T, language string) *deployment {
 		config["dependencies"] = []string{"."}
 	} else {
 		config["node_version"] = "20"
-		must(os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(dir, "node_modules")))
+		check.Must(t, os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(dir, "node_modules")))
 		args = []string{"node", filepath.Join(installed, "node_modules", ".bin", "langgraphjs"), "dev"}
 	}
 	text, err := json.Marshal(config)
-	must(err)
-	must(os.WriteFile(filepath.Join(dir, "langgraph.json"), text, 0o600))
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(filepath.Join(dir, "langgraph.json"), text, 0o600))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(err)
+	check.Must(t, err)
 	address := listener.Addr().String()
-	must(listener.Close())
+	check.Must(t, listener.Close())
 	_, port, err := net.SplitHostPort(address)
-	must(err)
+	check.Must(t, err)
 
 	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
-	must(err)
+	check.Must(t, err)
 	registry, err := child.Open(filepath.Join(t.TempDir(), "processes"))
-	must(err)
+	check.Must(t, err)
 	process, err := registry.Start(child.Command{
 		Args: append(args, "--no-browser", "--host", "127.0.0.1", "--port", port, "--config", "langgraph.json"), Dir: dir, Stdout: output,
 		Env: append(os.Environ(), "LANGGRAPH_CLI_NO_ANALYTICS=1", "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1"),
 	})
-	must(err)
+	check.Must(t, err)
 	t.Cleanup(func() {
-		must(process.Kill())
-		must(registry.Close())
+		check.Must(t, process.Kill())
+		check.Must(t, registry.Close())
 		text, err := os.ReadFile(output.Name())
-		must(err)
-		must(output.Close())
+		check.Must(t, err)
+		check.Must(t, output.Close())
 		if t.Failed() {
 			lines := strings.Split(string(text), "\n")
 			t.Logf("the server's log:\n%s", strings.Join(lines[max(0, len(lines)-logTail):], "\n"))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Run checks that the builders that open returns keep the promises of package build. A builder
@@ -65,14 +66,14 @@ func (f fixture) context() context.Context {
 func (f fixture) start(command string) build.Spec {
 	f.Helper()
 	spec := NewSpec(NewRepo(f.T, map[string]string{"framework.json": Framework(command)}).URL())
-	must(f.T, f.builder.Start(f.context(), spec))
+	check.Must(f.T, f.builder.Start(f.context(), spec))
 	return spec
 }
 
 func (f fixture) await(spec build.Spec) build.Result {
 	f.Helper()
 	result, err := f.builder.Await(f.context(), spec.Revision)
-	must(f.T, err)
+	check.Must(f.T, err)
 	return result
 }
 
@@ -96,7 +97,7 @@ type gate string
 
 func (f fixture) newGate() gate {
 	path := filepath.Join(f.TempDir(), "gate")
-	must(f.T, syscall.Mkfifo(path, 0o600))
+	check.Must(f.T, syscall.Mkfifo(path, 0o600))
 	return gate(path)
 }
 
@@ -112,7 +113,7 @@ func builds(f fixture) {
 	spec := NewSpec(r.URL())
 	spec.ConfigPath = "service/framework.json"
 	f.want(spec, build.Absent, "")
-	must(f.T, f.builder.Start(f.context(), spec))
+	check.Must(f.T, f.builder.Start(f.context(), spec))
 	got := f.want(spec, build.Succeeded, "")
 	want := build.Result{
 		State: build.Succeeded, CommitSHA: r.Git("rev-parse", "HEAD"),
@@ -156,7 +157,7 @@ func fails(f fixture) {
 func refNotFound(f fixture) {
 	spec := NewSpec(NewRepo(f.T, nil).URL())
 	spec.Ref, spec.Credentials = "nope", "ada:open-sesame"
-	must(f.T, f.builder.Start(f.context(), spec))
+	check.Must(f.T, f.builder.Start(f.context(), spec))
 	if got := f.want(spec, build.Failed, build.ReasonRefNotFound, `"nope"`); strings.Contains(got.Message, "open-sesame") {
 		f.Errorf("message %q shows the password", got.Message)
 	}
@@ -166,11 +167,11 @@ func triedAnew(f fixture) {
 	r := NewRepo(f.T, map[string]string{"framework.json": Framework("test ! -e left && touch left && exit 1")})
 	spec := NewSpec(r.URL())
 	for range 2 {
-		must(f.T, f.builder.Start(f.context(), spec))
+		check.Must(f.T, f.builder.Start(f.context(), spec))
 		f.want(spec, build.Failed, build.ReasonBuildCommandFailed, "exited with code 1")
 	}
 	r.Commit(map[string]string{"framework.json": Framework("test ! -e left")})
-	must(f.T, f.builder.Start(f.context(), spec))
+	check.Must(f.T, f.builder.Start(f.context(), spec))
 	f.want(spec, build.Succeeded, "")
 }
 
@@ -186,14 +187,14 @@ func doneOnce(f fixture) {
 	}
 	callers.Wait()
 	first := f.want(spec, build.Succeeded, "")
-	must(f.T, f.builder.Start(f.context(), spec))
+	check.Must(f.T, f.builder.Start(f.context(), spec))
 	if diff := cmp.Diff(first, f.await(spec)); diff != "" {
 		f.Errorf("second build (-first +second):\n%s", diff)
 	}
 	// The next build of the workspace sees the files in the home that the builds share.
 	next := NewSpec(NewRepo(f.T, map[string]string{"framework.json": Framework(`test "$(cat ~/count)" = built`)}).URL())
 	next.Workspace = spec.Workspace
-	must(f.T, f.builder.Start(f.context(), next))
+	check.Must(f.T, f.builder.Start(f.context(), next))
 	f.want(next, build.Succeeded, "")
 }
 
@@ -209,7 +210,7 @@ func timeIsOver(f fixture) {
 			f.Errorf("got %+v, %v; want running", got, err)
 		}
 	}
-	must(f.T, gate.open())
+	check.Must(f.T, gate.open())
 	f.want(spec, build.Succeeded, "")
 	if got, err := f.builder.Await(ended, spec.Revision); err != nil || got.State != build.Succeeded {
 		f.Errorf("Await of a finished build without time: got %+v, %v", got, err)
@@ -227,21 +228,21 @@ func removeRunning(f fixture) {
 		}
 		awaited <- err
 	}()
-	must(f.T, f.builder.Remove(f.context(), spec.Revision))
-	must(f.T, <-awaited)
+	check.Must(f.T, f.builder.Remove(f.context(), spec.Revision))
+	check.Must(f.T, <-awaited)
 	f.want(spec, build.Absent, "")
-	must(f.T, f.builder.Remove(f.context(), spec.Revision))
+	check.Must(f.T, f.builder.Remove(f.context(), spec.Revision))
 }
 
 func removeFinished(f fixture) {
 	spec := f.start("true")
 	dir := f.want(spec, build.Succeeded, "").Artifact.Dir
-	must(f.T, f.builder.Remove(f.context(), spec.Revision))
+	check.Must(f.T, f.builder.Remove(f.context(), spec.Revision))
 	if _, err := os.Stat(dir); dir != "" && !errors.Is(err, os.ErrNotExist) {
 		f.Errorf("the tree is still there: %v", err)
 	}
 	f.want(spec, build.Absent, "")
-	must(f.T, f.builder.Start(f.context(), spec))
+	check.Must(f.T, f.builder.Start(f.context(), spec))
 	f.want(spec, build.Succeeded, "")
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Repo is a git repository of a test.
@@ -33,8 +34,8 @@ var Git = func() string {
 func NewRepo(t *testing.T, files map[string]string) Repo {
 	t.Helper()
 	r := OpenRepo(t, filepath.Join(t.TempDir(), "repo.git"))
-	must(t, os.MkdirAll(r.Dir, 0o700))
-	must(t, childtest.Open(r.Dir))
+	check.Must(t, os.MkdirAll(r.Dir, 0o700))
+	check.Must(t, childtest.Open(r.Dir))
 	r.Git("init", "-q", "-b", "main", "--template=")
 	r.Commit(files)
 	return r
@@ -69,11 +70,11 @@ func (r Repo) Commit(files map[string]string) string {
 	r.t.Helper()
 	for name, content := range files {
 		path := filepath.Join(r.Dir, name)
-		must(r.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		check.Must(r.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		if target, ok := strings.CutPrefix(content, "-> "); ok {
-			must(r.t, os.Symlink(target, path))
+			check.Must(r.t, os.Symlink(target, path))
 		} else {
-			must(r.t, os.WriteFile(path, []byte(content), 0o600))
+			check.Must(r.t, os.WriteFile(path, []byte(content), 0o600))
 		}
 	}
 	r.Git("add", "-A")
@@ -90,11 +91,4 @@ func Framework(command string) string {
 		panic(err)
 	}
 	return string(data)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

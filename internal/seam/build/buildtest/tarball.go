@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Tarball packs files in the same way as clients that upload files for a build.
@@ -18,10 +20,10 @@ func Tarball(t *testing.T, files map[string]string) []byte {
 	zipped := gzip.NewWriter(&packed)
 	w := tar.NewWriter(zipped)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(files[name]))}))
+		check.Must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(files[name]))}))
 		_, err := io.WriteString(w, files[name])
-		must(t, err)
+		check.Must(t, err)
 	}
-	must(t, errors.Join(w.Close(), zipped.Close()))
+	check.Must(t, errors.Join(w.Close(), zipped.Close()))
 	return packed.Bytes()
 }

@@ -101,7 +101,7 @@ func ping(w http.ResponseWriter, _ *http.Request) {
 func listen(handler http.Handler) {
 	if path := os.Getenv("SLIPWAY_SOCKET"); os.Getenv("TAKE") == "socket" && path != "" {
 		listener, err := net.Listen("unix", path)
-		check(err)
+		panicOn(err)
 		panic(http.Serve(listener, handler))
 	}
 	panic(http.ListenAndServe(net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")), handler))
@@ -113,13 +113,13 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := io.ReadAll(r.Body)
-	check(err)
+	panicOn(err)
 	word, argument, _ := strings.Cut(string(body), " ")
 	switch word {
 	case "pid":
 		fmt.Fprint(w, self)
 	case "environment":
-		check(json.NewEncoder(w).Encode(os.Environ()))
+		panicOn(json.NewEncoder(w).Encode(os.Environ()))
 	case "header":
 		fmt.Fprint(w, r.Header.Get(argument))
 	case "reach":
@@ -135,8 +135,8 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, names, err)
 	case "relink": // its own socket becomes a link to another socket
 		path := os.Getenv("SLIPWAY_SOCKET")
-		check(os.Remove(path))
-		check(os.Symlink(argument, path))
+		panicOn(os.Remove(path))
+		panicOn(os.Symlink(argument, path))
 	case "deafen":
 		deaf.Store(true)
 	case "crash":
@@ -153,7 +153,7 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 // leaves before that, hold reports it to the listener.
 func hold(w http.ResponseWriter, r *http.Request, address string) {
 	fmt.Fprintln(w, "held")
-	check(http.NewResponseController(w).Flush())
+	panicOn(http.NewResponseController(w).Flush())
 	conn := call(address)
 	released := make(chan string, 1)
 	go func() {
@@ -174,7 +174,7 @@ func hold(w http.ResponseWriter, r *http.Request, address string) {
 
 func call(address string) net.Conn {
 	conn, err := net.Dial("tcp", address)
-	check(err)
+	panicOn(err)
 	return conn
 }
 
@@ -185,11 +185,11 @@ func Mark(name string) bool {
 	if err == nil {
 		return true
 	}
-	check(os.WriteFile(path, nil, 0o600))
+	panicOn(os.WriteFile(path, nil, 0o600))
 	return false
 }
 
-func check(err error) {
+func panicOn(err error) {
 	if err != nil {
 		panic(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Run proves that the targets that open makes keep the promises of package compute. A target
@@ -52,7 +53,7 @@ func servesUntilRemoved(f fixture) {
 	f.healthy(r)
 	agent := calls.Accept()
 	endpoint, done, err := f.target.Acquire(f.context(), r.Ref)
-	must(f.T, err)
+	check.Must(f.T, err)
 	if endpoint.Token != r.Token || endpoint.Revision != r.Revision || strings.HasSuffix(endpoint.URL, "/") {
 		f.Errorf("got endpoint %+v", endpoint)
 	}
@@ -73,7 +74,7 @@ func environment(f fixture) {
 	r.Env["BOTH"] = "release"
 	f.healthy(r)
 	var got []string
-	must(f.T, json.Unmarshal([]byte(f.ask(r, "environment")), &got))
+	check.Must(f.T, json.Unmarshal([]byte(f.ask(r, "environment")), &got))
 	for _, want := range []string{"FROM=artifact", "BOTH=release", "SLIPWAY_INVOKE_TOKEN=" + r.Token} {
 		if !slices.Contains(got, want) {
 			f.Errorf("the agent does not have %s", want)
@@ -117,7 +118,7 @@ func wrongToken(f fixture) {
 	r := NewRelease(Serve)
 	f.healthy(r)
 	endpoint, done, err := f.target.Acquire(f.context(), r.Ref)
-	must(f.T, err)
+	check.Must(f.T, err)
 	defer done()
 	endpoint.Token += "0"
 	if answer, err := Ask(f.context(), endpoint, "pid"); err == nil || !strings.Contains(err.Error(), "401") {
@@ -148,7 +149,7 @@ func timeIsOver(f fixture) {
 		awaited <- err
 	}()
 	cancel()
-	must(f.T, <-awaited)
+	check.Must(f.T, <-awaited)
 }
 
 func failed(f fixture) {
@@ -183,7 +184,7 @@ func restarted(f fixture) {
 	for range 3 {
 		pid := f.ask(r, "pid")
 		endpoint, done, err := f.target.Acquire(f.context(), r.Ref)
-		must(f.T, err)
+		check.Must(f.T, err)
 		if _, err := Ask(f.context(), endpoint, "crash"); err == nil {
 			f.Fatal("the agent answered instead of ending")
 		}
@@ -192,7 +193,7 @@ func restarted(f fixture) {
 		// finds no agent.
 		for ctx := f.context(); ; {
 			endpoint, done, err := f.target.Acquire(ctx, r.Ref)
-			must(f.T, err)
+			check.Must(f.T, err)
 			answer, err := Ask(ctx, endpoint, "pid")
 			done()
 			if err == nil && answer != pid {

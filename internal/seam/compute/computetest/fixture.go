@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Hasher derives the invoke tokens of the suite's releases.
@@ -33,7 +34,7 @@ func (Hasher) MAC(purpose string, data []byte) []byte {
 // NewRelease returns a release of an agent of the test binary, with an environment.
 func NewRelease(agent string, env ...string) compute.Release {
 	program, err := os.Executable()
-	check(err)
+	panicOn(err)
 	now := time.Now()
 	r := compute.Release{
 		Ref:      compute.Ref{Workspace: id.New(now), Deployment: id.New(now), Revision: id.New(now)},
@@ -88,8 +89,8 @@ var Host = "127.0.0.1"
 func NewSwitchboard(t *testing.T) Switchboard {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(Host, "0"))
-	must(t, err)
-	t.Cleanup(func() { must(t, listener.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, listener.Close()) })
 	return Switchboard{t, listener}
 }
 
@@ -99,11 +100,11 @@ func (s Switchboard) Address() string { return s.listener.Addr().String() }
 // Accept waits for a call.
 func (s Switchboard) Accept() Call {
 	s.t.Helper()
-	must(s.t, s.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
+	check.Must(s.t, s.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	conn, err := s.listener.Accept()
-	must(s.t, err)
-	s.t.Cleanup(func() { must(s.t, conn.Close()) })
-	must(s.t, conn.SetDeadline(time.Now().Add(patience)))
+	check.Must(s.t, err)
+	s.t.Cleanup(func() { check.Must(s.t, conn.Close()) })
+	check.Must(s.t, conn.SetDeadline(time.Now().Add(patience)))
 	return Call{s.t, conn, bufio.NewReader(conn)}
 }
 
@@ -118,14 +119,14 @@ type Call struct {
 func (c Call) Say(line string) {
 	c.t.Helper()
 	_, err := io.WriteString(c.conn, line+"\n")
-	must(c.t, err)
+	check.Must(c.t, err)
 }
 
 // Hear waits for a line.
 func (c Call) Hear() string {
 	c.t.Helper()
 	line, err := c.in.ReadString('\n')
-	must(c.t, err)
+	check.Must(c.t, err)
 	return strings.TrimSuffix(line, "\n")
 }
 
@@ -141,13 +142,6 @@ func (c Call) WantDeath() {
 // patience bounds the waits of a test.
 const patience = 30 * time.Second
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fixture is a target under test.
 type fixture struct {
 	*testing.T
@@ -162,12 +156,12 @@ func (f fixture) context() context.Context {
 
 func (f fixture) apply(r compute.Release) {
 	f.Helper()
-	must(f.T, f.target.Apply(f.context(), r))
+	check.Must(f.T, f.target.Apply(f.context(), r))
 }
 
 func (f fixture) remove(r compute.Release) {
 	f.Helper()
-	must(f.T, f.target.Remove(f.context(), r.Ref))
+	check.Must(f.T, f.target.Remove(f.context(), r.Ref))
 }
 
 // want waits for the release's status.
@@ -210,10 +204,10 @@ func (f fixture) healthy(r compute.Release) {
 func (f fixture) ask(r compute.Release, words string) string {
 	f.Helper()
 	endpoint, done, err := f.target.Acquire(f.context(), r.Ref)
-	must(f.T, err)
+	check.Must(f.T, err)
 	defer done()
 	answer, err := Ask(f.context(), endpoint, words)
-	must(f.T, err)
+	check.Must(f.T, err)
 	return answer
 }
 
@@ -231,9 +225,9 @@ func (f fixture) hold(ctx context.Context, r compute.Release) held {
 	f.Helper()
 	calls := NewSwitchboard(f.T)
 	endpoint, done, err := f.target.Acquire(ctx, r.Ref)
-	must(f.T, err)
+	check.Must(f.T, err)
 	response, err := Invoke(ctx, endpoint, "hold "+calls.Address())
-	must(f.T, err)
+	check.Must(f.T, err)
 	f.Cleanup(func() { response.Body.Close() })
 	h := held{f, Call{}, done, response.Body, bufio.NewReader(response.Body)}
 	if line, err := h.lines.ReadString('\n'); err != nil || line != "held\n" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // RunRestart proves, for targets as Run takes them, that they keep the promises of
@@ -42,7 +43,7 @@ func (f fixture) restart(r compute.Release, name, value string) string {
 	f.Helper()
 	restartID := id.New(time.Now())
 	r.Env = map[string]string{name: value}
-	must(f.T, f.restarter().Restart(f.context(), r, restartID))
+	check.Must(f.T, f.restarter().Restart(f.context(), r, restartID))
 	return restartID
 }
 
@@ -60,7 +61,7 @@ func (f fixture) wantRestart(r compute.Release, restartID string, state compute.
 func (f fixture) wantVariable(r compute.Release, want string) {
 	f.Helper()
 	var got []string
-	must(f.T, json.Unmarshal([]byte(f.ask(r, "environment")), &got))
+	check.Must(f.T, json.Unmarshal([]byte(f.ask(r, "environment")), &got))
 	if !slices.Contains(got, want) {
 		name, _, _ := strings.Cut(want, "=")
 		f.Errorf("the agent does not have %s, but %q", want, slices.DeleteFunc(got, func(v string) bool { return !strings.HasPrefix(v, name+"=") }))
@@ -174,7 +175,7 @@ func restartedOnce(f fixture) {
 	callers.Wait()
 	pid := calls.Accept().Hear()
 	f.wantRestart(r, restartID, compute.Healthy, "")
-	must(f.T, f.restarter().Restart(f.context(), r, restartID))
+	check.Must(f.T, f.restarter().Restart(f.context(), r, restartID))
 	f.wantRestart(r, restartID, compute.Healthy, "")
 	if got := f.ask(r, "pid"); got != pid {
 		f.Errorf("process %s answers, not the first successor, %s", got, pid)
@@ -195,7 +196,7 @@ func overtaken(f fixture) {
 	f.wantRestart(r, one, compute.Healthy, "")
 	f.wantVariable(r, "VALUE=other")
 	f.wantRestart(r, other, compute.Healthy, "")
-	must(f.T, f.restarter().Restart(f.context(), r, one))
+	check.Must(f.T, f.restarter().Restart(f.context(), r, one))
 	f.wantRestart(r, one, compute.Healthy, "")
 	f.wantVariable(r, "VALUE=other")
 }

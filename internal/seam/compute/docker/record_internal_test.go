@@ -12,23 +12,18 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	checks "github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestLinesOfContainersStayWhole records two containers that print parts of lines in turns, each
 // also to its error output.
 func TestLinesOfContainersStayWhole(t *testing.T) {
 	t.Parallel()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	logs, err := files.Open(t.TempDir(), clock.System)
-	must(err)
+	checks.Must(t, err)
 	log := revisionlog.Log{Revision: id.New(clock.System()), Kind: revisionlog.Deploy}
 	output, err := logs.Writer(log.Revision, log.Kind)
-	must(err)
+	checks.Must(t, err)
 	r := &running{output: output}
 	var printed [2]*io.PipeWriter
 	recorded := make(chan error, len(printed))
@@ -43,7 +38,7 @@ func TestLinesOfContainersStayWhole(t *testing.T) {
 		frame[0] = byte(stream)
 		binary.BigEndian.PutUint32(frame[4:], uint32(len(text)))
 		_, err := printed[container].Write(append(frame, text...))
-		must(err)
+		checks.Must(t, err)
 	}
 	prints(0, stdcopy.Stdout, "the agent ")
 	prints(1, stdcopy.Stdout, "the sidecar ")
@@ -52,12 +47,12 @@ func TestLinesOfContainersStayWhole(t *testing.T) {
 	prints(0, stdcopy.Stdout, "listens\n")
 	prints(0, stdcopy.Stderr, "of it\n")
 	for _, w := range printed {
-		must(w.Close())
-		must(<-recorded)
+		checks.Must(t, w.Close())
+		checks.Must(t, <-recorded)
 	}
-	must(output.Close())
+	checks.Must(t, output.Close())
 	page, err := logs.Read(t.Context(), log, revisionlog.Query{Limit: 10})
-	must(err)
+	checks.Must(t, err)
 	lines := map[string]bool{}
 	for _, line := range page.Lines {
 		lines[line.Message] = true

@@ -109,7 +109,7 @@ func TestHostRefuses(t *testing.T) {
 	elsewhere := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hello", http.StatusTeapot) }))
 	nobody := httptest.NewServer(nil)
 	nobody.Close()
-	guarded := serve(t, must1(agenthost.New(agenthost.Config{Dir: t.TempDir(), Token: token, Log: slog.New(slog.DiscardHandler)})))
+	guarded := serve(t, check.Value(agenthost.New(agenthost.Config{Dir: t.TempDir(), Token: token, Log: slog.New(slog.DiscardHandler)})))
 	for name, c := range map[string]struct {
 		target *remote.Target
 		want   string
@@ -130,13 +130,6 @@ func TestHostRefuses(t *testing.T) {
 			}
 		}
 	}
-}
-
-func must1[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
 }
 
 // TestAwaitAsksAgain has a host whose long polls end before there is a result.

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // counting is a host whose replicas are servers of the test. It counts how often it erases.
@@ -67,23 +68,17 @@ func TestGenerationsAreErasedOnce(t *testing.T) {
 	host := &counting{}
 	target := replica.New(host, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)
 	spec := compute.Release{Ref: compute.Ref{Workspace: "w", Deployment: "d", Revision: id.New(time.Now())}}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(target.Apply(t.Context(), spec))
+	check.Must(t, target.Apply(t.Context(), spec))
 	_, leave, err := target.Acquire(t.Context(), spec.Ref)
-	must(err)
+	check.Must(t, err)
 	for range 2 {
 		restartID := id.New(time.Now())
-		must(target.Restart(t.Context(), spec, restartID))
+		check.Must(t, target.Restart(t.Context(), spec, restartID))
 		if status, err := target.AwaitRestart(t.Context(), spec.Ref, restartID); err != nil || status.State != compute.Healthy {
 			t.Fatalf("the restart is %+v, %v", status, err)
 		}
 	}
-	must(target.Remove(t.Context(), spec.Ref))
+	check.Must(t, target.Remove(t.Context(), spec.Ref))
 	leave()
 	target.Close(t.Context())
 	if erased, ended := host.erased.Load(), host.ended.Load(); erased != 1 || ended != 3 {

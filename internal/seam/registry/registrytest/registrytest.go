@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // World is a registry under test, with the actions of clients and of time on it.
@@ -55,9 +56,7 @@ func NewRef() registry.Ref {
 
 func (f fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.Must(f.T, err)
 }
 
 func (f fixture) grant(ref registry.Ref) registry.Grant {
