@@ -36,7 +36,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/secret"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
@@ -137,10 +136,7 @@ func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fix
 
 func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration, limits quota.Limits, change ...func(*agentserver.Config)) *fixture {
 	t.Helper()
-	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
-	file := filepath.Join(dir, "table.db")
+	key, file := fixtures.Key(t), filepath.Join(t.TempDir(), "table.db")
 	tb := fixtures.TableAt(t, file)
 	f := &fixture{file: file, served: make(chan string, 10_000), ahead: new(atomic.Int64), answers: &fixtures.Mortal{Table: tb}}
 	log := slog.New(slog.DiscardHandler)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/seam/secret"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -27,10 +25,7 @@ func slow(burst int) web.Rate { return web.Rate{PerSecond: 1e-3, Burst: burst} }
 // shared returns counts for all processes, in a window that does not end.
 func shared(t *testing.T) *quota.Strangers {
 	t.Helper()
-	hasher, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hasher := fixtures.Key(t)
 	begin := time.Now()
 	now := func() time.Time { return begin }
 	return &quota.Strangers{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,10 +11,10 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -27,19 +26,14 @@ const (
 // setUp returns an authenticator that knows one key.
 func setUp(t *testing.T) (authenticator auth.Authenticator, key string) {
 	t.Helper()
-	dir := t.TempDir()
-	hasher, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	hasher := fixtures.Key(t)
+	tb := fixtures.Table(t)
 	if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(workspace)}}); err != nil {
 		t.Fatal(err)
 	}
 	store := apikey.NewStore(tb, hasher, clock.System)
-	if key, err = store.Create(t.Context(), workspace); err != nil {
-		t.Fatal(err)
-	}
+	key, err := store.Create(t.Context(), workspace)
+	check.Must(t, err)
 	return auth.NewWithTokens(store, tokens{}), key
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/console"
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/session"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -45,10 +43,7 @@ func setUp(t *testing.T) *fixture {
 // otherwise for any connection.
 func setUpAs(t *testing.T, secure bool) *fixture {
 	t.Helper()
-	f, dir := &fixture{}, t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
-	table := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	f, key, table := &fixture{}, fixtures.Key(t), fixtures.Table(t)
 	f.members = workspace.NewStore(table, f.now)
 	made, err := f.members.Create(t.Context(), "one")
 	check.Must(t, err)

@@ -26,7 +26,6 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
@@ -35,6 +34,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -75,12 +75,7 @@ func setUp(t *testing.T) *fixture {
 // setUpWith is setUp of a server with other settings.
 func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Config)) *fixture {
 	t.Helper()
-	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	key, tb := fixtures.Key(t), fixtures.Table(t)
 	f := &fixture{engine: &engine{}, table: tb}
 	log := slog.New(slog.DiscardHandler)
 	store, config := deployment.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log}, controlplane.Config{}
@@ -93,14 +88,14 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	store.Listeners, config.Listeners = f.listeners, f.listeners
 	config.Webhooks = webhook.NewStore(webhook.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log})
 	store.Subscribers = config.Webhooks
-	if config.Integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: clock.System}); err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	config.Integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: clock.System})
+	check.Must(t, err)
 	change(&store, &config)
 	store.Integrations = config.Integrations
 	f.listeners = config.Listeners
 	f.deployments = deployment.NewStore(store)
-	f.logDir = filepath.Join(dir, "logs")
+	f.logDir = filepath.Join(t.TempDir(), "logs")
 	if f.logs, err = files.Open(f.logDir, clock.System); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package controlplane_test
 import (
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,9 +11,9 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	registryfiles "github.com/slipway-run/slipway/internal/seam/registry/files"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -32,10 +31,7 @@ func fromPush(name string) object {
 func withImages(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	images, err := registryfiles.Open(registryfiles.Config{Dir: dir, Host: "registry.test:5000", Hasher: key, Now: clock.System, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

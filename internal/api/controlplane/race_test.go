@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -24,11 +23,11 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // instant is a builder, a target and a place for logs where everything succeeds at once.
@@ -97,10 +96,7 @@ func setUpRollouts(t *testing.T, change ...func(*deployment.Config, *controlplan
 		c.Workflow, c.Subscribers, p.Webhooks = engine, webhooks, webhooks
 		config = *c
 	})
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	r = rollout.New(rollout.Config{
 		Deployments: f.deployments, Threads: thread.NewStore(config.Table, clock.System, quota.Limits{}, slog.Default()), Workflow: config.Workflow, Builder: instant{},
 		Targets: map[revision.Source]compute.Target{revision.GitHub: instantTarget{}, revision.ExternalDocker: instantTarget{}},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,10 +12,10 @@ import (
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -111,10 +110,7 @@ func TestTheSourceOfARevision(t *testing.T) {
 func TestATarballIsUploaded(t *testing.T) {
 	t.Parallel()
 	rule(t, uploadURL)
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	store, err := uploadfiles.Open(t.TempDir(), key, clock.System)
 	if err != nil {
 		t.Fatal(err)

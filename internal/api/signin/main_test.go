@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
 	"github.com/slipway-run/slipway/internal/api/signin"
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/session"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -61,14 +59,12 @@ func setUp(t *testing.T) *fixture {
 // setUpAs is setUp with a log, and with cookies for encrypted connections only if secure is true.
 func setUpAs(t *testing.T, secure bool, log *slog.Logger) *fixture {
 	t.Helper()
-	f, dir := &fixture{issuer: oidctest.New(t), binders: map[string]string{}}, t.TempDir()
+	f := &fixture{issuer: oidctest.New(t), binders: map[string]string{}}
 	f.issuer.SetPerson(ann())
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	f.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
-	table := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	key, table := fixtures.Key(t), fixtures.Table(t)
 	f.workspaces = workspace.NewStore(table, f.now)
 	made, err := f.workspaces.Create(t.Context(), "one")
 	check.Must(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/compute"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that
@@ -22,8 +22,7 @@ func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
 	t.Parallel()
 	s := &server{config: testConfig(t)}
 	check.Must(t, os.MkdirAll(s.config.Data, 0o700))
-	key, err := keyfile.Load(s.path("kms.key"))
-	check.Must(t, err)
+	key := fixtures.KeyAt(t, s.path("kms.key"))
 	check.Must(t, s.openAgents(key))
 	t.Cleanup(func() { check.Must(t, s.close(context.Background())) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

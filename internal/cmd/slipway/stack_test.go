@@ -18,9 +18,9 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/host/stack"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 	"github.com/slipway-run/slipway/internal/test/emulator/kms"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -98,10 +98,7 @@ func createTable(t *testing.T, root, endpoint string) {
 
 func serveKMS(t *testing.T) string {
 	t.Helper()
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	service, err := kms.New(kms.Config{Key: key, ARN: keyARN, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -39,17 +40,14 @@ type fixture struct {
 func setUp(t testing.TB) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	moving := fixtures.NewMovingClock()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{dir: dir, table: tb, engine: &engine{}, sealer: key, clock: moving}
 	f.listeners = listener.NewStore(listener.Config{Table: tb, Now: f.clock.Now})
-	if f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: f.clock.Now}); err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: f.clock.Now})
+	check.Must(t, err)
 	f.Store = deployment.NewStore(deployment.Config{
 		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations,
 	})

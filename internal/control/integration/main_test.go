@@ -10,7 +10,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -35,13 +34,13 @@ type fixture struct {
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
+	key := fixtures.Key(t)
 	moving := fixtures.NewMovingClock()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	hub := githubtest.New(t, moving.Now)
 	f := &fixture{dir: dir, table: tb, clock: moving, github: hub}
 	f.config = integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: app(hub)}
+	var err error
 	f.Service, err = integration.New(f.config)
 	check.Must(t, err)
 	hub.Install(acme)

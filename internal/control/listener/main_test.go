@@ -21,7 +21,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/secret"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -58,8 +57,7 @@ func setUp(t *testing.T) *fixture {
 func setUpAt(t *testing.T, moving *fixtures.MovingClock, now clock.Clock) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
+	key := fixtures.Key(t)
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(now))
 	f := &fixture{dir: dir, table: tb, clock: moving, config: listener.Config{
 		Table: tb, Sealer: key, Token: token, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),

@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/remote"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // cluster is the place where a listener runs releases: a host whose agents are processes. It
@@ -47,8 +47,7 @@ func newCluster(t *testing.T) *cluster {
 	})
 	check.Must(t, err)
 	t.Cleanup(func() { check.Must(t, processes.Close(context.Background())) })
-	key, err := keyfile.Load(filepath.Join(dir, "key"))
-	check.Must(t, err)
+	key := fixtures.Key(t)
 	host, err := agenthost.New(agenthost.Config{Dir: filepath.Join(dir, "releases"), Sealer: key, Token: "token-of-the-host", Target: processes, Log: log})
 	check.Must(t, err)
 	t.Cleanup(host.Close)

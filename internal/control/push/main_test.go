@@ -99,11 +99,11 @@ type fixture struct {
 func setUp(t testing.TB) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
+	key := fixtures.Key(t)
 	moving := fixtures.NewMovingClock()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, dir: dir, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
+	var err error
 	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: &integration.App{
 		ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
 		PrivateKey: githubtest.PrivateKey(), WebURL: f.github.URL, APIURL: f.github.APIURL(), Transport: f.github.Client().Transport,

@@ -23,9 +23,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/remote"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/wire"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) {
@@ -55,8 +55,7 @@ func newMachine(t *testing.T, dir string, adjust ...func(*agenthost.Config)) mac
 		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: logger, Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
 	})
 	check.Must(t, err)
-	key, err := keyfile.Load(filepath.Join(dir, "key"))
-	check.Must(t, err)
+	key := fixtures.KeyAt(t, filepath.Join(dir, "key"))
 	cfg := agenthost.Config{Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Target: processes, Log: logger}
 	for _, change := range adjust {
 		change(&cfg)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -30,10 +28,8 @@ import (
 // client that follows a thread.
 func TestStreamsOfAThreadEndEarly(t *testing.T) {
 	t.Parallel()
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	log := slog.New(slog.DiscardHandler)
+	key, tb := fixtures.Key(t), fixtures.Table(t)
 	deployments := deployment.NewStore(deployment.Config{Table: tb, Workflow: idle{}, Sealer: key, Now: clock.System, Log: log})
 	repository, branch, file, kind := "https://git.test/team/agent", "main", "framework.json", "dev"
 	d, err := deployments.Create(t.Context(), deployment.NewDeployment{

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 	tenancy "github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -26,10 +24,7 @@ import (
 // and it comes back to the stage.
 func TestTheAuthServiceBehindAGateway(t *testing.T) {
 	t.Parallel()
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	tb := fixtures.Table(t)
 	var gateway lambdahost.Gateway
 	log := slog.New(slog.DiscardHandler)

@@ -3,7 +3,6 @@ package lambdahost_test
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -25,12 +23,8 @@ func (idle) Start(context.Context, workflow.Machine, string, json.RawMessage) er
 // newControlPlane is the handler of the function deployments, over SQLite.
 func newControlPlane(t *testing.T) *web.Mux {
 	t.Helper()
-	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	key := fixtures.Key(t)
+	tb := fixtures.Table(t)
 	log, _ := newLog()
 	var gateway lambdahost.Gateway
 	mux := web.NewMux(log)

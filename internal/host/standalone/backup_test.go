@@ -18,9 +18,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
 	"github.com/slipway-run/slipway/internal/host/standalone"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // newData makes a data directory with empty files.
@@ -31,8 +31,7 @@ func newData(t *testing.T, names ...string) (data string) {
 	table, err := sqlite.Open(filepath.Join(data, standalone.DatabaseFile))
 	check.Must(t, err)
 	check.Must(t, table.Close())
-	_, err = keyfile.Load(filepath.Join(data, standalone.KeyFile))
-	check.Must(t, err)
+	fixtures.KeyAt(t, filepath.Join(data, standalone.KeyFile))
 	for _, name := range names {
 		check.Must(t, os.MkdirAll(filepath.Join(data, filepath.Dir(name)), 0o700))
 		check.Must(t, os.WriteFile(filepath.Join(data, name), nil, 0o600))

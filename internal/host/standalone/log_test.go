@@ -19,10 +19,10 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) {
@@ -284,8 +284,7 @@ func others(t *testing.T, data string, credentials standalone.Credentials) (view
 	t.Helper()
 	tb := open(t, data)
 	defer tb.Close()
-	hasher, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
-	check.Must(t, err)
+	hasher := fixtures.KeyAt(t, filepath.Join(data, standalone.KeyFile))
 	keys := apikey.NewStore(tb, hasher, clock.System)
 	other, err := workspace.NewStore(tb, clock.System).Create(t.Context(), "other")
 	check.Must(t, err)

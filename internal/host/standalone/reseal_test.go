@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // sealedKinds are the kinds of items that hold sealed texts.
@@ -66,8 +67,7 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	defer tb.Close()
 	_, err := keyfile.Rotate(file)
 	check.Must(t, err)
-	key, err := keyfile.Load(file)
-	check.Must(t, err)
+	key := fixtures.KeyAt(t, file)
 	rewritten, err := reseal.Run(t.Context(), tb, key)
 	check.Must(t, err)
 	if diff := cmp.Diff(sealedKinds, slices.Sorted(maps.Keys(rewritten))); diff != "" {
@@ -109,8 +109,7 @@ func TestOlderKeysAreRetired(t *testing.T) {
 
 func secretsOf(t *testing.T, data string, tb table.Table) *workspacesecret.Store {
 	t.Helper()
-	key, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
-	check.Must(t, err)
+	key := fixtures.KeyAt(t, filepath.Join(data, standalone.KeyFile))
 	return workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
 }
 

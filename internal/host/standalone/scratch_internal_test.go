@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestWhatAKilledBackupLeaves is removed, and so is what a killed restore leaves. Directories of
@@ -52,8 +52,7 @@ func TestWhatAKilledBackupLeaves(t *testing.T) {
 			table, err := sqlite.Open(filepath.Join(data, DatabaseFile))
 			check.Must(t, err)
 			check.Must(t, table.Close())
-			_, err = keyfile.Load(filepath.Join(data, KeyFile))
-			check.Must(t, err)
+			fixtures.KeyAt(t, filepath.Join(data, KeyFile))
 			removed := map[string]bool{}
 			for dir, gone := range map[string]bool{
 				filepath.Join(data, "backup-123"): c.backups, filepath.Join(data, "backup-of-mine"): false,

@@ -10,11 +10,11 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/standalone"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // quotaOf returns the limit of a quota that the client's workspace is shown.
@@ -36,8 +36,7 @@ func (c client) another(t *testing.T, data, name string) client {
 	defer tb.Close()
 	w, err := workspace.NewStore(tb, clock.System).Create(t.Context(), name)
 	check.Must(t, err)
-	hasher, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
-	check.Must(t, err)
+	hasher := fixtures.KeyAt(t, filepath.Join(data, standalone.KeyFile))
 	_, key, err := apikey.NewStore(tb, hasher, clock.System).Issue(t.Context(), apikey.NewKey{Workspace: w.ID, Role: workspace.Admin, Name: name})
 	check.Must(t, err)
 	return client{c.base, map[string]string{"X-Api-Key": key, "X-Tenant-Id": w.ID}}

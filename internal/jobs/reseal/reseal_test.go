@@ -37,8 +37,7 @@ func setUp(t *testing.T) *fixture {
 	dir := t.TempDir()
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	f := &fixture{table: tb, file: filepath.Join(dir, "key")}
-	key, err := keyfile.Load(f.file)
-	check.Must(t, err)
+	key := fixtures.KeyAt(t, f.file)
 	f.key = key
 	return f
 }
@@ -102,8 +101,7 @@ func TestEveryTextIsSealedAnew(t *testing.T) {
 	}
 	gone, err := keyfile.Retire(f.file, f.key.KeyID())
 	check.Must(t, err)
-	alone, err := keyfile.Load(f.file)
-	check.Must(t, err)
+	alone := fixtures.KeyAt(t, f.file)
 	if gone != 2 || len(alone.Older()) != 0 {
 		t.Errorf("%d keys went and %d older ones are left", gone, len(alone.Older()))
 	}

@@ -62,10 +62,7 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	logs := &logs{kept: map[string]bool{}}
 	return &machine{

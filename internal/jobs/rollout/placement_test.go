@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,17 +10,14 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestAListenerIsToldWhereAndWhatToRun checks the release of a deployment that a listener
 // runs: its ResourceSpec has the defaults filled in.
 func TestAListenerIsToldWhereAndWhatToRun(t *testing.T) {
 	t.Parallel()
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	r := New(Config{Deployments: deployment.NewStore(deployment.Config{Sealer: key, Now: clock.System}), Hasher: key})
 	rev := revision.Revision{Ref: revision.Ref{Workspace: "w", Deployment: "d", Revision: "r"}, Spec: revision.Spec{
 		Source: revision.ExternalDocker, Config: revision.Config{ImageURI: new("image")}, ResourceSpec: json.RawMessage(`{"db_cpu":0.5,"labels":{"a":"b"}}`),

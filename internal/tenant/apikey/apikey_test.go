@@ -35,10 +35,7 @@ type fixture struct {
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	hasher, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hasher := fixtures.Key(t)
 	f := &fixture{dir: dir, hasher: hasher, clock: fixtures.NewClock()}
 	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(f.clock.Now))
 	f.table = tb
@@ -92,10 +89,7 @@ func TestAKeyOfAnotherServerIsUnauthorized(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	key := f.create(t, "one")
-	hasher, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hasher := fixtures.Key(t)
 	other := apikey.NewStore(f.table, hasher, clock.System)
 	if _, err := other.Authenticate(t.Context(), key); !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("got %v, want a fault of kind unauthorized", err)

@@ -2,11 +2,9 @@ package idempotency_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -32,12 +30,8 @@ func (o *overtaken) Get(ctx context.Context, key table.Key) (*table.Item, error)
 // finds the claim expired and the write that takes it over.
 func TestATakeOverIsOvertaken(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	key := fixtures.Key(t)
+	tb := fixtures.Table(t)
 	c := &stopped{at: setUp(t).clock.now()}
 	f := &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
 	between := &overtaken{Table: tb}

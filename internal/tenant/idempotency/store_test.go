@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
@@ -55,12 +53,8 @@ type fixture struct {
 // the test's clock moves.
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	key := fixtures.Key(t)
+	tb := fixtures.Table(t)
 	c := &stopped{at: time.Now().UTC()}
 	return &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
 }
@@ -107,12 +101,8 @@ func (f *fixture) refuses(t *testing.T, r idempotency.Request, kind fault.Kind) 
 // answers are not.
 func TestClaimsOfADeadProcessAreVoid(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tb, now := fixtures.TableAt(t, filepath.Join(dir, "table.db")), time.Now
+	key := fixtures.Key(t)
+	tb, now := fixtures.Table(t), time.Now
 	before, after := &fixture{Store: idempotency.NewStore(tb, key, now).Alone()}, &fixture{Store: idempotency.NewStore(tb, key, now).Alone()}
 	lost := before.claim(t, request("lost", "b"))
 	before.refuses(t, request("lost", "b"), fault.Conflict)
@@ -374,8 +364,7 @@ func TestAnAnswerOfADeploymentThatEncrypts(t *testing.T) {
 	encrypted, err := cipher.Open(t.Context(), f.table, f.clock.now, handlers)
 	check.Must(t, err)
 	check.Must(t, encrypted.Transact(t.Context(), cipher.Mark(workspace, "d", f.clock.now())))
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	check.Must(t, err)
+	key := fixtures.Key(t)
 	f.Store = idempotency.NewStore(encrypted, key, f.clock.now)
 	for name, settle := range map[string]func(*idempotency.Attempt) error{
 		"kept": func(a *idempotency.Attempt) error { return a.Keep(t.Context(), answer) },

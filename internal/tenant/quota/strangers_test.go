@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/secret"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
@@ -29,10 +27,7 @@ type strangers struct {
 func newStrangers(t *testing.T) strangers {
 	t.Helper()
 	c := fixtures.NewClock()
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	s := strangers{table: testtable.Open(t, c.Now), clock: c}
 	for i := range s.at {
 		hasher := func(context.Context) (secret.Hasher, error) { return key, nil }

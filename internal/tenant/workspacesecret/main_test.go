@@ -3,7 +3,6 @@ package workspacesecret_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,10 +40,7 @@ type fixture struct {
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	f := &fixture{T: t, table: testtable.Open(t, clock.System), key: key, now: clock.System()}
 	f.Store = f.over(f.table)
 	return f

@@ -22,8 +22,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) {
@@ -46,8 +46,7 @@ func newTarget(t *testing.T) *remote.Target {
 	})
 	check.Must(t, err)
 	t.Cleanup(func() { check.Must(t, processes.Close(context.Background())) })
-	key, err := keyfile.Load(filepath.Join(dir, "key"))
-	check.Must(t, err)
+	key := fixtures.Key(t)
 	host, err = agenthost.New(agenthost.Config{
 		Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Target: processes, Log: log,
 	})

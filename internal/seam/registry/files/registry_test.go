@@ -29,8 +29,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/registry/registrytest"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // machine is a registry that is served.
@@ -49,8 +49,7 @@ func newMachine(t *testing.T, adjust ...func(*files.Config)) machine {
 func openMachine(t *testing.T, dir string, adjust ...func(*files.Config)) machine {
 	t.Helper()
 	m := machine{dir: dir, ahead: new(atomic.Int64)}
-	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
-	check.Must(t, err)
+	key := fixtures.KeyAt(t, filepath.Join(dir, "secret.key"))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.ServeHTTP(w, r) }))
 	cfg := files.Config{
 		Dir: filepath.Join(dir, "images"), Host: server.Listener.Addr().String(), Hasher: key,
@@ -60,6 +59,7 @@ func openMachine(t *testing.T, dir string, adjust ...func(*files.Config)) machin
 	for _, change := range adjust {
 		change(&cfg)
 	}
+	var err error
 	m.Registry, err = files.Open(cfg)
 	check.Must(t, err)
 	server.Start()

@@ -15,19 +15,16 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // open opens a store behind a server, with a clock.
 func open(t *testing.T, dir string, now func() time.Time) (*files.Store, string) {
 	t.Helper()
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	store, err := files.Open(dir, key, now)
 	if err != nil {
 		t.Fatal(err)

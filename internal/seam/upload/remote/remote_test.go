@@ -11,11 +11,11 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/agenthost"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/seam/upload/remote"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const token = "token-of-the-host"
@@ -34,10 +34,7 @@ func (s store) Open(ctx context.Context, ref upload.Ref) (io.ReadCloser, error) 
 func newHost(t *testing.T, token, shown string) store {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := keyfile.Load(filepath.Join(dir, "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	there, err := files.Open(filepath.Join(dir, "uploads"), key, clock.System)
 	if err != nil {
 		t.Fatal(err)

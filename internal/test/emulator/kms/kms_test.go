@@ -18,8 +18,8 @@ import (
 	"github.com/aws/smithy-go"
 	"go.uber.org/goleak"
 
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	emulator "github.com/slipway-run/slipway/internal/test/emulator/kms"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,10 +32,7 @@ const (
 // serve makes a client of a service whose key is in a file.
 func serve(t *testing.T, path, arn string) *kms.Client {
 	t.Helper()
-	key, err := keyfile.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.KeyAt(t, path)
 	service, err := emulator.New(emulator.Config{Key: key, ARN: arn, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -192,10 +189,7 @@ func TestDescribeKey(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	key, err := keyfile.Load(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := fixtures.Key(t)
 	for name, config := range map[string]emulator.Config{"no key": {ARN: arn}, "no ARN": {Key: key}, "an id": {Key: key, ARN: id}} {
 		if _, err := emulator.New(config); err == nil {
 			t.Errorf("%s: got no error", name)
