@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -35,7 +35,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	tbl := testtable.Open(t, clock.System)
+	tbl := fixtures.DomainTable(t, clock.System)
 	f := &fixture{t: t, table: tbl, now: began}
 	f.Store = assistant.NewStore(tbl, f.clock)
 	f.owner = assistant.Owner{Workspace: id.New(began), Deployment: id.New(began), Graphs: []string{"agent", "writer"}, Created: began}

@@ -20,10 +20,10 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // noEngine starts no workflows: the tests are the workers.
@@ -45,7 +45,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return newFixtureOn(t, testtable.Open(t, clock.System))
+	return newFixtureOn(t, fixtures.DomainTable(t, clock.System))
 }
 
 func newFixtureOn(t *testing.T, tb table.Table) *fixture {

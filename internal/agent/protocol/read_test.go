@@ -17,14 +17,14 @@ import (
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestAttackAReaderThatWantsLittle checks that a reader of a few events of a long run holds at
 // most one page of the run.
 func TestAttackAReaderThatWantsLittle(t *testing.T) {
 	t.Parallel()
-	f := newFixtureOn(t, table.Held(testtable.Open(t, clock.System)))
+	f := newFixtureOn(t, table.Held(fixtures.DomainTable(t, clock.System)))
 	a := f.claim(f.create(run.Request{}))
 	for range 40 {
 		f.shows(a, step{"custom", `"` + strings.Repeat("x", 30<<10) + `"`})
@@ -114,7 +114,7 @@ func (w watched) Watch(key table.Key) table.Watcher {
 // events.
 func TestANumberBehindTheEnd(t *testing.T) {
 	t.Parallel()
-	tb := watched{testtable.Open(t, clock.System), make(chan table.Key, 100)}
+	tb := watched{fixtures.DomainTable(t, clock.System), make(chan table.Key, 100)}
 	f := newFixtureOn(t, tb)
 	f.does(run.Request{})
 	beyond := protocol.Seq(1000, 0)
@@ -144,7 +144,7 @@ func (r *readBetween) Query(ctx context.Context, query table.Query) (table.Page,
 // a thread without runs.
 func TestARunThatComesWhileAReaderBegins(t *testing.T) {
 	t.Parallel()
-	tb := &readBetween{Table: testtable.Open(t, clock.System)}
+	tb := &readBetween{Table: fixtures.DomainTable(t, clock.System)}
 	f := newFixtureOn(t, tb)
 	var first run.Run
 	tb.do = []func(){func() { first = f.does(run.Request{}) }}
@@ -157,7 +157,7 @@ func TestARunThatComesWhileAReaderBegins(t *testing.T) {
 // reader's number is not behind the end, although the run is gone when the reader reads it.
 func TestARunThatGoesWhileItsReaderComesBack(t *testing.T) {
 	t.Parallel()
-	tb := &readBetween{Table: testtable.Open(t, clock.System)}
+	tb := &readBetween{Table: fixtures.DomainTable(t, clock.System)}
 	f := newFixtureOn(t, tb)
 	a := f.claim(f.create(run.Request{}))
 	f.shows(a, step{"custom", "1"}, step{"custom", "2"})
@@ -194,7 +194,7 @@ func (r *rollingBack) Watch(key table.Key) table.Watcher {
 // event, changes no number of the runs that never began.
 func TestARunThatIsRolledBackAsItsReaderComes(t *testing.T) {
 	t.Parallel()
-	tb := &rollingBack{Table: testtable.Open(t, clock.System)}
+	tb := &rollingBack{Table: fixtures.DomainTable(t, clock.System)}
 	f := newFixtureOn(t, tb)
 	neverBegan := func() run.Run {
 		r := f.create(run.Request{})
@@ -233,7 +233,7 @@ func (h *halting) Transact(ctx context.Context, writes ...table.Write) error {
 // smaller, from a reader that finds the removal under way.
 func TestADelayedRunThatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
-	tb := &halting{Table: testtable.Open(t, clock.System)}
+	tb := &halting{Table: fixtures.DomainTable(t, clock.System)}
 	tb.left.Store(1000)
 	f := newFixtureOn(t, tb)
 	early := f.create(run.Request{})

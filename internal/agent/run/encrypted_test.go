@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // handlers encrypt nothing. If they hang, they answer when their caller goes.
@@ -50,7 +50,7 @@ func TestAttackTheLeasesOfADeploymentWhoseHandlersHang(t *testing.T) {
 	t.Parallel()
 	var h handlers
 	at := new(hand)
-	below := testtable.Open(t, clock.System)
+	below := fixtures.DomainTable(t, clock.System)
 	check.Must(t, below.Transact(t.Context(), cipher.Mark("w", "d", clock.System())))
 	encrypted, err := cipher.Open(t.Context(), below, at.now, h.ask)
 	check.Must(t, err)
@@ -101,7 +101,7 @@ func TestAttackTheLeasesOfADeploymentWhoseHandlersHang(t *testing.T) {
 func TestARollbackDecryptsNoEvents(t *testing.T) {
 	t.Parallel()
 	h := handlers{opened: map[string]int{}}
-	below := testtable.Open(t, clock.System)
+	below := fixtures.DomainTable(t, clock.System)
 	check.Must(t, below.Transact(t.Context(), cipher.Mark("w", "d", clock.System())))
 	encrypted, err := cipher.Open(t.Context(), below, clock.System, h.ask)
 	check.Must(t, err)

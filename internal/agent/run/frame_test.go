@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 var bytewise = cmp.Comparer(bytes.Equal)
@@ -58,7 +58,7 @@ type keeper struct {
 // results, interrupts, new attempts and forks.
 func TestCheckpointsOfAgentsAreKeptAsTheyCame(t *testing.T) {
 	t.Parallel()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	rapid.Check(t, func(rt *rapid.T) {
 		k := &keeper{fixture: newFixtureOn(t, tb), t: rt, values: map[string]json.RawMessage{}}
 		for range rapid.IntRange(3, check.Size(25, 8)).Draw(rt, "steps") {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // verb names an operation on a thread's lock.
@@ -270,7 +270,7 @@ type history struct {
 
 func newHistory(t *testing.T) *history {
 	t.Helper()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	first, second := newFixtureOn(t, tb), newFixtureOn(t, tb)
 	second.hand.move(time.Hour)
 	return &history{fixture: first, servers: [2]*run.Store{first.runs, second.runs}, begun: time.Now()}

@@ -22,9 +22,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // engine only records the executions that were started; the tests are the workers.
@@ -254,7 +254,7 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	hand := new(hand)
-	return newFixtureAt(t, testtable.Open(t, hand.now), hand)
+	return newFixtureAt(t, fixtures.DomainTable(t, hand.now), hand)
 }
 
 // newFixtureOn makes a thread on a table that other fixtures use, too.

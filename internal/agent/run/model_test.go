@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // model plays clients, workers and readers of one thread in an order that its seed decides.
@@ -67,7 +67,7 @@ type follower struct {
 // alone with -run 'TestRandomHistories/seed_7$'.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	for seed := range uint64(check.Size(60, 20)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // rescue runs Rescue after some time has passed.
@@ -268,7 +268,7 @@ func (p *paged) Query(ctx context.Context, query table.Query) (table.Page, error
 // overdue makes runs whose workflows were never started, each on a thread of its own.
 func overdue(t *testing.T, n int) (*fixture, *paged) {
 	t.Helper()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	p := &paged{Table: tb}
 	f := newFixtureOn(t, p)
 	for range n {

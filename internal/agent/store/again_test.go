@@ -10,9 +10,9 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // meddled is a table that calls functions, each before one transaction.
@@ -55,7 +55,7 @@ func TestAnItemIsPutAgainMeanwhile(t *testing.T) {
 			now := func() time.Time {
 				return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(passed.Add(int64(time.Millisecond))))
 			}
-			tb := &meddled{Table: testtable.Open(t, now)}
+			tb := &meddled{Table: fixtures.DomainTable(t, now)}
 			s, other := store.NewStore(tb, now, quota.Limits{}, slog.Default()), store.NewStore(tb.Table, now, quota.Limits{}, slog.Default())
 			put := func(value string, v store.Vectors) {
 				check.Must(t, other.Put(t.Context(), owner, []string{"n"}, "k", json.RawMessage(value), time.Hour, v))

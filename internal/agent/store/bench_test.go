@@ -10,9 +10,9 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // BenchmarkSearchBySimilarity searches a namespace for the ten items that are most similar,
@@ -26,7 +26,7 @@ func BenchmarkSearchBySimilarity(b *testing.B) {
 }
 
 func benchmarkSearch(b *testing.B, dims, items int) {
-	tb := testtable.Open(b, clock.System)
+	tb := fixtures.DomainTable(b, clock.System)
 	reading := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	random := func() store.Vectors {
 		numbers := make([]float32, dims)

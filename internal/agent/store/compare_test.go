@@ -10,16 +10,16 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestAQueryIsComparedWithABoundedNumberOfVectors refuses a search that would read more vectors,
 // below one namespace and below all, and serves all other searches.
 func TestAQueryIsComparedWithABoundedNumberOfVectors(t *testing.T) {
 	t.Parallel()
-	s := store.NewStore(testtable.Open(t, clock.System), clock.System, quota.Limits{}, slog.Default()).Compare(4 * 2 * 4)
+	s := store.NewStore(fixtures.DomainTable(t, clock.System), clock.System, quota.Limits{}, slog.Default()).Compare(4 * 2 * 4)
 	query := vectors(t, "s", 2, 1, 0)
 	put := func(label, key string) {
 		t.Helper()

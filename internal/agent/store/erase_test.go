@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -32,7 +31,7 @@ func stored(t *testing.T, tb table.Table, first string) (all []*table.Item) {
 // of an item are given back once, and not before the item is gone.
 func TestAnErasureThatIsCutShort(t *testing.T) {
 	t.Parallel()
-	tb := &fixtures.Mortal{Table: testtable.Open(t, clock.System)}
+	tb := &fixtures.Mortal{Table: fixtures.DomainTable(t, clock.System)}
 	limits := quota.Limits{}.With(quota.Stored, 1_000_000) // each item is counted
 	s, pool := store.NewStore(tb, clock.System, limits, slog.Default()), quota.NewPool(tb, clock.System, limits, slog.Default())
 	const items = 110 // each label has two pages of items, and two pages of vectors

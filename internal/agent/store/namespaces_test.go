@@ -13,9 +13,9 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // asked is a table that counts its queries.
@@ -38,7 +38,7 @@ func TestAListOfNamespacesLooksAtFew(t *testing.T) {
 	var passed atomic.Int64
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
-	tb := &asked{Table: testtable.Open(t, now)}
+	tb := &asked{Table: fixtures.DomainTable(t, now)}
 	s := store.NewStore(tb, now, quota.Limits{}, slog.Default())
 	put := func(ttl time.Duration, namespace ...string) {
 		t.Helper()

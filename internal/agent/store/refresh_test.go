@@ -11,9 +11,9 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // gathering is a table that holds each transaction back until several have come.
@@ -43,7 +43,7 @@ func TestASearchRefreshesItemsInParallel(t *testing.T) {
 	var passed atomic.Int64
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
-	tb := testtable.Open(t, now)
+	tb := fixtures.DomainTable(t, now)
 	s := store.NewStore(tb, now, quota.Limits{}, slog.Default())
 	for i := range found {
 		check.Must(t, s.Put(t.Context(), owner, []string{"n"}, fmt.Sprint(i), json.RawMessage(`{}`), 10*time.Minute, store.Vectors{}))

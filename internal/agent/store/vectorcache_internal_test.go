@@ -10,15 +10,15 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // holding returns a store that holds vectors, and how one puts an item with vectors of a size.
 func holding(t *testing.T, room int) (s *Store, put func(owner Owner, key string, size int)) {
 	t.Helper()
-	s = NewStore(testtable.Open(t, clock.System), clock.System, quota.Limits{}, slog.Default()).Hold(room)
+	s = NewStore(fixtures.DomainTable(t, clock.System), clock.System, quota.Limits{}, slog.Default()).Hold(room)
 	return s, func(owner Owner, key string, size int) {
 		t.Helper()
 		v, err := NewVectors("s", 2, make([]byte, size))
@@ -86,7 +86,7 @@ func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 	clock := func() time.Time {
 		return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(passed.Load()))
 	}
-	s := NewStore(testtable.Open(t, clock), clock, quota.Limits{}, slog.Default()).Hold(1 << 20)
+	s := NewStore(fixtures.DomainTable(t, clock), clock, quota.Limits{}, slog.Default()).Hold(1 << 20)
 	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
 	check.Must(t, err)
 	for i := range fewest {

@@ -19,9 +19,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // held is a store that holds vectors, beside a store that reads the same table.
@@ -35,7 +35,7 @@ func newHeld(t *testing.T, room int) *held {
 	h := &held{}
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return began.Add(time.Duration(h.passed.Add(int64(time.Microsecond)))) }
-	tb := testtable.Open(t, now)
+	tb := fixtures.DomainTable(t, now)
 	h.holding, h.reading = store.NewStore(tb, now, quota.Limits{}, slog.Default()).Hold(room), store.NewStore(tb, now, quota.Limits{}, slog.Default())
 	return h
 }
@@ -200,7 +200,7 @@ func (l *lossy) Transact(ctx context.Context, writes ...table.Write) error {
 // TestAWriteOfUnknownOutcome checks that a search does not show what was there before.
 func TestAWriteOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	tb := &lossy{Table: testtable.Open(t, clock.System)}
+	tb := &lossy{Table: fixtures.DomainTable(t, clock.System)}
 	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default()).Hold(1 << 20)
 	for i := range 1000 {
 		put(t, s, fmt.Sprintf("%05d", i), vectors(t, "s", 2, 1, 0))
@@ -249,7 +249,7 @@ func (s stuck) Transact(ctx context.Context, writes ...table.Write) error {
 func TestAttackWritesThatHang(t *testing.T) {
 	t.Parallel()
 	const writes, most = 1500, 250
-	tb := stuck{testtable.Open(t, clock.System), make(chan struct{}), make(chan struct{}, most)}
+	tb := stuck{fixtures.DomainTable(t, clock.System), make(chan struct{}), make(chan struct{}, most)}
 	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default()).Hold(1 << 20)
 	theirs := store.Owner{Workspace: "w2", Deployment: "stuck"}
 	putIn := func(ctx context.Context, owner store.Owner, key string) error {

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 var owner = store.Owner{Workspace: "w", Deployment: "d"}
@@ -67,7 +67,7 @@ func wantNear(t *testing.T, s *store.Store, query store.Vectors, want string) {
 // TestVectorsOfAnotherSpaceAreNotRanked changes the model, and changes it back.
 func TestVectorsOfAnotherSpaceAreNotRanked(t *testing.T) {
 	t.Parallel()
-	s := store.NewStore(testtable.Open(t, clock.System), clock.System, quota.Limits{}, slog.Default())
+	s := store.NewStore(fixtures.DomainTable(t, clock.System), clock.System, quota.Limits{}, slog.Default())
 	put(t, s, "a", vectors(t, "old", 2, 1, 0))
 	put(t, s, "b", vectors(t, "old", 2, 3, 3, -1, 1))
 	put(t, s, "c", vectors(t, "new", 3, 0, 0, 1))
@@ -108,7 +108,7 @@ func TestVectorsThatAreRefused(t *testing.T) {
 // TestVectorsGoWithTheirItem checks that no vectors are left behind.
 func TestVectorsGoWithTheirItem(t *testing.T) {
 	t.Parallel()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	left := func() (kinds string) {
 		for _, item := range stored(t, tb, "n") {
@@ -140,7 +140,7 @@ func TestVectorsGoWithTheirItem(t *testing.T) {
 // TestVectorsThatAnEarlierVersionLeft has an item that was put by a version without vectors.
 func TestVectorsThatAnEarlierVersionLeft(t *testing.T) {
 	t.Parallel()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	s := store.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	v := vectors(t, "s", 1, 1)
 	for _, key := range []string{"a", "b", "c"} {
@@ -155,7 +155,7 @@ func TestVectorsThatAnEarlierVersionLeft(t *testing.T) {
 // has no vectors.
 func TestVectorsOverManyPages(t *testing.T) {
 	t.Parallel()
-	s := store.NewStore(testtable.Open(t, clock.System), clock.System, quota.Limits{}, slog.Default())
+	s := store.NewStore(fixtures.DomainTable(t, clock.System), clock.System, quota.Limits{}, slog.Default())
 	const items = 1100
 	for i := range items {
 		v := store.Vectors{}

@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // meddled is a table that calls a function before one transaction, after a number of others.
@@ -51,7 +51,7 @@ func TestAThreadIsCreatedAgainMeanwhile(t *testing.T) {
 			t.Parallel()
 			var passed atomic.Int64
 			now := func() time.Time { return start.Add(time.Duration(passed.Add(int64(time.Millisecond)))) }
-			tb := &meddled{Table: testtable.Open(t, now), after: c.after}
+			tb := &meddled{Table: fixtures.DomainTable(t, now), after: c.after}
 			s, other := thread.NewStore(tb, now, quota.Limits{}, slog.Default()), thread.NewStore(tb.Table, now, quota.Limits{}, slog.Default())
 			ref, ttl := newRef(), &thread.TTL{Strategy: thread.StrategyDelete, Minutes: 1}
 			create := func(owner string) {

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestAttackThreadsThatCannotBeRead has more threads whose time is over than a pass checks, of a
@@ -24,7 +24,7 @@ import (
 func TestAttackThreadsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	trouble := error(nil)
-	below := testtable.Open(t, clock.System)
+	below := fixtures.DomainTable(t, clock.System)
 	check.Must(t, below.Transact(t.Context(), cipher.Mark("w", "d", start)))
 	encrypted, err := cipher.Open(t.Context(), below, clock.System, func(_ context.Context, _, _ string, _ graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
 		for _, value := range asked.Values {

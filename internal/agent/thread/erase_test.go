@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -23,7 +22,7 @@ import (
 // checkpoints, of which each adds a member to the state.
 func stepped(t *testing.T, steps int) (*thread.Store, *fixtures.Halfway, thread.Thread) {
 	t.Helper()
-	tb := &fixtures.Halfway{Table: testtable.Open(t, clock.System)}
+	tb := &fixtures.Halfway{Table: fixtures.DomainTable(t, clock.System)}
 	s, ref := thread.NewStore(tb, ticking(), quota.Limits{}, slog.Default()), newRef()
 	_, err := s.Create(t.Context(), ref, nil, nil, false)
 	check.Must(t, err)

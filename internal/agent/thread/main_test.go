@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -73,7 +72,7 @@ func openTable(t testing.TB, path string) *sqlite.Table {
 
 func newStore(t testing.TB) (*thread.Store, *meter) {
 	t.Helper()
-	m := &meter{Table: testtable.Open(t, clock.System)}
+	m := &meter{Table: fixtures.DomainTable(t, clock.System)}
 	return thread.NewStore(m, ticking(), quota.Limits{}, slog.Default()), m
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -63,7 +62,7 @@ func TestAThreadThatIsFollowedTooOften(t *testing.T) {
 // has at one server is not free at the other.
 func TestProcessesShareTheQuotaOfStreams(t *testing.T) {
 	t.Parallel()
-	tb, limits := testtable.Open(t, clock.System), quota.Limits{}.With(quota.Streams, 1)
+	tb, limits := fixtures.DomainTable(t, clock.System), quota.Limits{}.With(quota.Streams, 1)
 	serve := func() *holds {
 		return newLimitedHolds(t, limits, quota.NewShared(tb, clock.System, limits, slog.New(slog.DiscardHandler)))
 	}
@@ -89,7 +88,7 @@ func TestProcessesShareTheQuotaOfRequests(t *testing.T) {
 	t.Parallel()
 	const perSecond, grain = 20, 10
 	c := fixtures.NewClock()
-	tb, limits := testtable.Open(t, c.Now), quota.Limits{}.With(quota.Requests, perSecond)
+	tb, limits := fixtures.DomainTable(t, c.Now), quota.Limits{}.With(quota.Requests, perSecond)
 	process := func() *quota.Shared { return quota.NewShared(tb, c.Now, limits, slog.New(slog.DiscardHandler)) }
 	for other := process(); other.Count(t.Context(), "a") == nil; {
 	}

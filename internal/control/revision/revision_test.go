@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 var (
@@ -25,7 +25,7 @@ var (
 
 func openTable(t *testing.T) table.Table {
 	t.Helper()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	return tb
 }
 

@@ -23,11 +23,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // counted is a table that counts transactions. It leaves out the transactions that count stored
@@ -148,7 +148,7 @@ func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Con
 // newSlicedFixture returns a fixture whose workers have a limited time for each task.
 func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice func() time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
-	return newFixtureOn(t, testtable.Open(t, clock.System), endpoint, slice, change)
+	return newFixtureOn(t, fixtures.DomainTable(t, clock.System), endpoint, slice, change)
 }
 
 // newFixtureOn returns a fixture on a table.

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/cipher"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // largeText is the size of the state of a large thread: 8 times what a run may hold uncounted.
@@ -241,7 +241,7 @@ func TestRunsDoNotWaitForRoomForEver(t *testing.T) {
 // the answer of the handlers that decrypt the state of the second run.
 func TestRunsOnEncryptedStatesDoNotWaitForRoomForEver(t *testing.T) {
 	t.Parallel()
-	below := testtable.Open(t, clock.System)
+	below := fixtures.DomainTable(t, clock.System)
 	check.Must(t, below.Transact(t.Context(), cipher.Mark("w", "d", clock.System())))
 	encrypted, err := cipher.Open(t.Context(), below, clock.System, func(ctx context.Context, _, _ string, _ graph.Operation, asked graph.Encryption) (answer graph.Ciphered, err error) {
 		hold, taken := budget.HoldOf(ctx), int64(0)

@@ -11,13 +11,13 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // plant stores count items in each of two partitions and returns the queries for them.
 func plant(t *testing.T, count int) (table.Table, []table.Query) {
 	t.Helper()
-	stored := testtable.Open(t, clock.System)
+	stored := fixtures.DomainTable(t, clock.System)
 	shards := []table.Query{{PK: "a"}, {PK: "b"}}
 	for _, shard := range shards {
 		for i := range count {
@@ -102,7 +102,7 @@ func TestPassEndsWithItsContext(t *testing.T) {
 // caller that renews a lease does.
 func TestPassServesAnItemOnce(t *testing.T) {
 	t.Parallel()
-	stored := testtable.Open(t, clock.System)
+	stored := fixtures.DomainTable(t, clock.System)
 	due := func(i, round int) map[table.Index]table.Key {
 		return map[table.Index]table.Key{table.ByDue: {PK: "due", SK: fmt.Sprintf("%d%02d", round, i)}}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestReplicasAreExact places many deployments at once, on a workspace without a count, and on one
@@ -21,7 +21,7 @@ func TestReplicasAreExact(t *testing.T) {
 	for name, counted := range map[string]bool{"no count": false, "a count of deployments": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tb, limits := testtable.Open(t, clock.System), quota.Limits{}.With(quota.Replicas, 7)
+			tb, limits := fixtures.DomainTable(t, clock.System), quota.Limits{}.With(quota.Replicas, 7)
 			place := func(more quota.Placed) error {
 				return record.Decide(t.Context(), tb, func(ctx context.Context) (o record.Outbox, err error) {
 					return o, limits.Place(ctx, tb, clock.System(), &o, workspace, more)

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -38,7 +38,7 @@ func TestThePoolIsExact(t *testing.T) {
 	for _, most := range []int64{0, 1, 5, 16, 21} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			t.Parallel()
-			tb := testtable.Open(t, clock.System)
+			tb := fixtures.DomainTable(t, clock.System)
 			p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, most), slog.New(slog.DiscardHandler))
 			const asked = 30
 			parts, errs := make([]quota.Part, asked), make([]error, asked)
@@ -82,7 +82,7 @@ func wantUsed(t *testing.T, p *quota.Pool, want int64) {
 // TestAPlaceCountsWhatTheThreadBringsAlong without checking whether there is room for that.
 func TestAPlaceCountsWhatTheThreadBringsAlong(t *testing.T) {
 	t.Parallel()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, 0).With(quota.Runs, 1), slog.New(slog.DiscardHandler))
 	place := p.Place(workspace, "a", quota.Runs, 0)
 	err := record.Decide(t.Context(), tb, func(ctx context.Context) (o record.Outbox, err error) {
@@ -117,7 +117,7 @@ func TestLimitsAreSettings(t *testing.T) {
 func TestStoredBytesAreRightOnAverage(t *testing.T) {
 	t.Parallel()
 	const most, things, size = 1_000_000_000, 100_000, 1000 // a grain is 100,000
-	p := quota.NewPool(testtable.Open(t, clock.System), clock.System, quota.Limits{}.With(quota.Stored, most), slog.New(slog.DiscardHandler))
+	p := quota.NewPool(fixtures.DomainTable(t, clock.System), clock.System, quota.Limits{}.With(quota.Stored, most), slog.New(slog.DiscardHandler))
 	sum, counted := int64(0), 0
 	for range things {
 		if n := p.Draw(size); n != 0 {
@@ -141,7 +141,7 @@ func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	var months atomic.Int32 // the number of months that have passed
 	stands := func() time.Time { return now.AddDate(0, int(months.Load()), 0) }
-	tb := testtable.Open(t, stands)
+	tb := fixtures.DomainTable(t, stands)
 	p := quota.NewPool(tb, stands, quota.Limits{}, slog.New(slog.DiscardHandler))
 	count := func(bytes int64, expires time.Time) {
 		t.Helper()

@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -28,7 +27,7 @@ func newStrangers(t *testing.T) strangers {
 	t.Helper()
 	c := fixtures.NewClock()
 	key := fixtures.Key(t)
-	s := strangers{table: testtable.Open(t, c.Now), clock: c}
+	s := strangers{table: fixtures.DomainTable(t, c.Now), clock: c}
 	for i := range s.at {
 		hasher := func(context.Context) (secret.Hasher, error) { return key, nil }
 		s.at[i] = &quota.Strangers{Table: s.table, Hasher: hasher, Now: c.Now, Log: slog.New(slog.DiscardHandler)}

@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -27,7 +26,7 @@ const (
 // processes are the counts of two processes that share one table.
 func processes(t *testing.T, now clock.Clock, limits quota.Limits) [2]*quota.Shared {
 	t.Helper()
-	tb, log := testtable.Open(t, now), slog.New(slog.DiscardHandler)
+	tb, log := fixtures.DomainTable(t, now), slog.New(slog.DiscardHandler)
 	return [2]*quota.Shared{quota.NewShared(tb, now, limits, log), quota.NewShared(tb, now, limits, log)}
 }
 
@@ -118,7 +117,7 @@ func TestAStreamWithoutAPlaceInItsThreadHasNoOther(t *testing.T) {
 	t.Parallel()
 	for _, open := range []int{0, 1} { // the count of the thread is a new item, or not
 		now := fixtures.NewClock().Now
-		tb := &meeting{Table: testtable.Open(t, now)}
+		tb := &meeting{Table: fixtures.DomainTable(t, now)}
 		limits := quota.Limits{}.With(quota.Streams, int64(open+2)).With(quota.ThreadStreams, int64(open+1))
 		shared := quota.NewShared(tb, now, limits, slog.New(slog.DiscardHandler))
 		for range open {
@@ -212,7 +211,7 @@ func TestThePlaceOfADeadStreamComesBack(t *testing.T) {
 // TestAStreamRenewsItsPlace holds a stream until it has been counted in three terms.
 func TestAStreamRenewsItsPlace(t *testing.T) {
 	t.Parallel()
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	shared := quota.NewShared(tb, clock.System, quota.Limits{}, slog.New(slog.DiscardHandler))
 	shared.SetTerm(200 * time.Millisecond)
 	leave, err := shared.Hold(t.Context(), workspace, deployment, thread)
@@ -254,7 +253,7 @@ func (s *stuck) Transact(ctx context.Context, _ ...table.Write) error {
 // TestAStreamEndsWhileItsPlaceCannotBeRenewed, because the table does not answer.
 func TestAStreamEndsWhileItsPlaceCannotBeRenewed(t *testing.T) {
 	t.Parallel()
-	tb := &stuck{Table: testtable.Open(t, clock.System), asked: make(chan struct{}, 1)}
+	tb := &stuck{Table: fixtures.DomainTable(t, clock.System), asked: make(chan struct{}, 1)}
 	shared := quota.NewShared(tb, clock.System, quota.Limits{}, slog.New(slog.DiscardHandler))
 	shared.SetTerm(200 * time.Millisecond)
 	leave, err := shared.Hold(t.Context(), workspace, deployment, thread)

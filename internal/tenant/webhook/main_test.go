@@ -21,7 +21,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
@@ -55,7 +54,7 @@ type fixture struct {
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	key := fixtures.Key(t)
-	tb := testtable.Open(t, clock.System)
+	tb := fixtures.DomainTable(t, clock.System)
 	f := &fixture{T: t, table: tb, engine: &engine{known: map[string]workflow.Status{}}, receiver: newReceiver(t), now: clock.System()}
 	f.config = webhook.Config{
 		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock, Log: slog.New(slog.DiscardHandler), Private: outbound.Everywhere,

@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -41,7 +40,7 @@ type fixture struct {
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	key := fixtures.Key(t)
-	f := &fixture{T: t, table: testtable.Open(t, clock.System), key: key, now: clock.System()}
+	f := &fixture{T: t, table: fixtures.DomainTable(t, clock.System), key: key, now: clock.System()}
 	f.Store = f.over(f.table)
 	return f
 }

@@ -95,7 +95,6 @@ var modules = map[string][]string{
 // forTests are the packages for tests whose names do not end in "test", each with a
 // description.
 var forTests = map[string]string{
-	"internal/seam/table/testtable":   "a table that a test opens",
 	"internal/seam/table/dynamo/cost": "what the requests of a test cost",
 }
 
