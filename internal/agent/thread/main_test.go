@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -62,12 +61,6 @@ func (m *meter) reset() {
 	for _, n := range []*atomic.Int64{&m.queries, &m.items, &m.readBytes, &m.writtenBytes} {
 		n.Store(0)
 	}
-}
-
-// openTable opens a table that tests open a second time.
-func openTable(t testing.TB, path string) *sqlite.Table {
-	t.Helper()
-	return fixtures.TableAt(t, path)
 }
 
 func newStore(t testing.TB) (*thread.Store, *meter) {

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
@@ -256,7 +257,7 @@ func TestErasePagesKnowTheTime(t *testing.T) {
 func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "table.db")
-	first := openTable(t, path)
+	first := fixtures.TableAt(t, path)
 	ref, log := newLog()
 	created, err := thread.NewStore(first, ticking(), quota.Limits{}, slog.Default()).Create(t.Context(), ref, json.RawMessage(`{"a":1}`), nil, false)
 	if err != nil {
@@ -268,7 +269,7 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := thread.NewStore(openTable(t, path), ticking(), quota.Limits{}, slog.Default())
+	s := thread.NewStore(fixtures.TableAt(t, path), ticking(), quota.Limits{}, slog.Default())
 	got, err := s.Get(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)

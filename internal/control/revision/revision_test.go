@@ -23,12 +23,6 @@ var (
 	ref   = revision.Ref{Workspace: "w", Deployment: "d", Revision: "r2"}
 )
 
-func openTable(t *testing.T) table.Table {
-	t.Helper()
-	tb := fixtures.DomainTable(t, clock.System)
-	return tb
-}
-
 func write(t *testing.T, tb table.Table, change revision.Change) {
 	t.Helper()
 	if err := tb.Transact(t.Context(), change.Write); err != nil {
@@ -52,7 +46,7 @@ func read(t *testing.T, tb table.Table, slot string) revision.Revision {
 
 func TestARevisionKeepsWhatItWasMadeFrom(t *testing.T) {
 	t.Parallel()
-	tb := openTable(t)
+	tb := fixtures.DomainTable(t, clock.System)
 	spec := revision.Spec{
 		Source:  revision.GitHub,
 		Config:  revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json"), ImageURI: new("image")},
@@ -71,7 +65,7 @@ func TestARevisionKeepsWhatItWasMadeFrom(t *testing.T) {
 
 func TestAbsentPartsOfASpecStayAbsent(t *testing.T) {
 	t.Parallel()
-	tb := openTable(t)
+	tb := fixtures.DomainTable(t, clock.System)
 	write(t, tb, revision.Put(ref, revision.Spec{Source: revision.GitHub}, revision.Creating, made))
 	if diff := cmp.Diff(revision.Spec{Source: revision.GitHub}, read(t, tb, "").Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
@@ -101,7 +95,7 @@ func TestQueuedMeansSkippedOnceOvertaken(t *testing.T) {
 
 func TestAChangeIsWrittenOnceOnly(t *testing.T) {
 	t.Parallel()
-	tb := openTable(t)
+	tb := fixtures.DomainTable(t, clock.System)
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingBuild, made))
 	change := read(t, tb, "").Change(later, revision.Building)
 	write(t, tb, change)
@@ -135,7 +129,7 @@ func panics(do func()) (did bool) {
 
 func TestTheVerbsLeadToDeployed(t *testing.T) {
 	t.Parallel()
-	tb := openTable(t)
+	tb := fixtures.DomainTable(t, clock.System)
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.Building, made))
 	artifact := build.Artifact{Dir: "/tree", Start: []string{"./agent"}, Env: map[string]string{"A": "b"}, Graphs: []string{"agent"}}
 	with := build.Record{Builder: "v1", Language: "python", LanguageVersion: "3.13.1", Dependencies: "sha256:00"}
@@ -173,7 +167,7 @@ func TestTheVerbsLeadToDeployed(t *testing.T) {
 
 func TestAFailureSaysWhyAndIsNotKeptRunning(t *testing.T) {
 	t.Parallel()
-	tb := openTable(t)
+	tb := fixtures.DomainTable(t, clock.System)
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingDeploy, made))
 	write(t, tb, read(t, tb, "").Releasing(later))
 	write(t, tb, read(t, tb, "").Note(later, "REASON", "words"))
@@ -191,7 +185,7 @@ func TestAFailureSaysWhyAndIsNotKeptRunning(t *testing.T) {
 
 func TestACancelledRevisionSaysSoAndIsNotKeptRunning(t *testing.T) {
 	t.Parallel()
-	tb := openTable(t)
+	tb := fixtures.DomainTable(t, clock.System)
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingDeploy, made))
 	write(t, tb, read(t, tb, "").Releasing(later))
 	write(t, tb, read(t, tb, "").Cancelled(later))
@@ -213,7 +207,7 @@ func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
 		"not built": {Spec: spec},
 		"an image":  {Spec: revision.Spec{Source: revision.ExternalDocker, Config: revision.Config{ImageURI: new("a")}}},
 	} {
-		tb := openTable(t)
+		tb := fixtures.DomainTable(t, clock.System)
 		write(t, tb, revision.PutBuilt(ref, from, revision.Creating, made))
 		got := read(t, tb, "")
 		want := revision.Revision{
@@ -228,7 +222,7 @@ func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
 
 func TestANotedMessageThatIsNotUTF8IsMended(t *testing.T) {
 	t.Parallel()
-	tb := openTable(t)
+	tb := fixtures.DomainTable(t, clock.System)
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.Building, made))
 	write(t, tb, read(t, tb, "").Note(later, "REASON", "output \xff\xfe ends"))
 	if got, want := read(t, tb, "").Message, "output \uFFFD ends"; got != want {

@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
 	"github.com/slipway-run/slipway/internal/host/standalone"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -28,9 +27,7 @@ func newData(t *testing.T, names ...string) (data string) {
 	t.Helper()
 	data = filepath.Join(t.TempDir(), "data")
 	check.Must(t, os.Mkdir(data, 0o700))
-	table, err := sqlite.Open(filepath.Join(data, standalone.DatabaseFile))
-	check.Must(t, err)
-	check.Must(t, table.Close())
+	fixtures.TableFile(t, filepath.Join(data, standalone.DatabaseFile))
 	fixtures.KeyAt(t, filepath.Join(data, standalone.KeyFile))
 	for _, name := range names {
 		check.Must(t, os.MkdirAll(filepath.Join(data, filepath.Dir(name)), 0o700))

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -49,9 +48,7 @@ func TestWhatAKilledBackupLeaves(t *testing.T) {
 			t.Parallel()
 			data := filepath.Join(t.TempDir(), "data")
 			check.Must(t, os.Mkdir(data, 0o700))
-			table, err := sqlite.Open(filepath.Join(data, DatabaseFile))
-			check.Must(t, err)
-			check.Must(t, table.Close())
+			fixtures.TableFile(t, filepath.Join(data, DatabaseFile))
 			fixtures.KeyAt(t, filepath.Join(data, KeyFile))
 			removed := map[string]bool{}
 			for dir, gone := range map[string]bool{

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // serve runs a server on a data directory and returns its credentials, and a function that stops
@@ -76,9 +77,7 @@ func removeBaseURL(data string) error {
 
 func open(t *testing.T, data string) *sqlite.Table {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(data, standalone.DatabaseFile))
-	check.Must(t, err)
-	return tb
+	return fixtures.TableAt(t, filepath.Join(data, standalone.DatabaseFile))
 }
 
 func wantStatus(t *testing.T, what, method, url string, headers map[string]string, want int) {

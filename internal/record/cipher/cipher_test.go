@@ -475,8 +475,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	tabletest.Run(t, func(t *testing.T, dir string, now clock.Clock) (table.Table, func() error) {
 		t.Helper()
-		below, err := sqlite.Open(dir+"/table.db", sqlite.WithClock(now))
-		check.Must(t, err)
+		below := fixtures.TableAt(t, dir+"/table.db", sqlite.WithClock(now))
 		var h handlers
 		encrypted, err := cipher.Open(t.Context(), below, now, h.ask)
 		if err == nil {

@@ -3,7 +3,6 @@ package record_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,27 +11,13 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
-
-func open(t *testing.T) *sqlite.Table {
-	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tb
-}
 
 // TestEachDecisionCounts has writers add to one number at the same time.
 func TestEachDecisionCounts(t *testing.T) {
 	t.Parallel()
-	tb := open(t)
+	tb := fixtures.Table(t)
 	if err := tb.Transact(t.Context(), put(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +98,7 @@ func TestAnErrorOfADecisionEndsIt(t *testing.T) {
 // TestARefusalIsNoLostRace distinguishes the two meanings of a failed condition.
 func TestARefusalIsNoLostRace(t *testing.T) {
 	t.Parallel()
-	tb, taken := open(t), errors.New("taken")
+	tb, taken := fixtures.Table(t), errors.New("taken")
 	if err := tb.Transact(t.Context(), put(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +132,7 @@ func TestARefusalIsNoLostRace(t *testing.T) {
 
 func TestWorkFollowsACommitInOrderWhoeverWaits(t *testing.T) {
 	t.Parallel()
-	tb := open(t)
+	tb := fixtures.Table(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var order []int
 	var first, second record.Outbox
@@ -168,7 +153,7 @@ func TestWorkFollowsACommitInOrderWhoeverWaits(t *testing.T) {
 
 func TestTryTellsWhetherItWrote(t *testing.T) {
 	t.Parallel()
-	tb := open(t)
+	tb := fixtures.Table(t)
 	absent := table.Put{Item: table.Item{Key: key}, If: table.Absent()}
 	for _, want := range []bool{true, false} {
 		if applied, err := record.Try(t.Context(), tb, absent); applied != want || err != nil {

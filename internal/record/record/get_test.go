@@ -8,11 +8,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestAnAbsentItemIsTheErrorOfTheCaller(t *testing.T) {
 	t.Parallel()
-	store, missing := open(t), errors.New("no such thing")
+	store, missing := fixtures.Table(t), errors.New("no such thing")
 	if item, err := record.Get(t.Context(), store, "thing", key, missing); item != nil || !errors.Is(err, missing) {
 		t.Errorf("got %v and %v", item, err)
 	}
@@ -34,7 +35,7 @@ func TestAnAbsentItemIsTheErrorOfTheCaller(t *testing.T) {
 
 func TestAllItemsAreDecodedInOrder(t *testing.T) {
 	t.Parallel()
-	store, torn := open(t), errors.New("torn")
+	store, torn := fixtures.Table(t), errors.New("torn")
 	for _, sk := range []string{"b", "a"} {
 		if err := store.Transact(t.Context(), table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: sk}}}); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestARequestReadsSoMuchInVainOnly searches for an item at the end of a long list: the
@@ -80,7 +81,7 @@ func (c *counted) Query(ctx context.Context, query table.Query) (table.Page, err
 // pages hold each match once, and a page asks for more items at a time when most are rejected.
 func TestAPageEndsWithItsMatches(t *testing.T) {
 	t.Parallel()
-	stored := &counted{Table: open(t)}
+	stored := &counted{Table: fixtures.Table(t)}
 	for i := range 100 {
 		put := table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: fmt.Sprintf("%02d", i)}, Attrs: table.Attrs{"n": int64(i)}}}
 		if err := stored.Transact(t.Context(), put); err != nil {
@@ -118,7 +119,7 @@ func TestAListNamesWhatCouldNotBeRead(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	all := func(item *table.Item) (string, bool, error) { return item.Key.SK, true, nil }
-	_, err := record.List(over, open(t), "things", table.Query{PK: "p"}, record.Window{Limit: 2}, all)
+	_, err := record.List(over, fixtures.Table(t), "things", table.Query{PK: "p"}, record.Window{Limit: 2}, all)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "list things") {
 		t.Errorf("got %v from a table that does not answer", err)
 	}

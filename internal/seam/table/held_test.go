@@ -3,28 +3,22 @@ package table_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestReadersHoldNoMoreThanThereIsRoomFor although each reader reads a large item, and all
 // readers get it in the end. A reader that waits too long is refused. Small reads do not wait.
 func TestReadersHoldNoMoreThanThereIsRoomFor(t *testing.T) {
 	t.Parallel()
-	stored, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"), sqlite.WithoutSync())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stored.Close() })
-	held := table.Held(stored)
+	held := table.Held(fixtures.Table(t))
 	large, small := table.Key{PK: "p", SK: "large"}, table.Key{PK: "p", SK: "small"}
-	err = held.Transact(t.Context(), table.Put{Item: table.Item{Key: large, Body: make([]byte, 100_000)}}, table.Put{Item: table.Item{Key: small, Body: []byte("x")}})
+	err := held.Transact(t.Context(), table.Put{Item: table.Item{Key: large, Body: make([]byte, 100_000)}}, table.Put{Item: table.Item{Key: small, Body: []byte("x")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func (f *fixture) issue(t *testing.T, n apikey.NewKey) (apikey.Key, string) {
@@ -174,16 +175,10 @@ func TestAKeyExpires(t *testing.T) {
 	f.wantBad(t, key, "The API key has expired.")
 	f.Wait(t.Context())
 	for after, want := range map[time.Duration]int{29 * 24 * time.Hour: 1, 31 * 24 * time.Hour: 0} {
-		later, err := sqlite.Open(filepath.Join(f.dir, "table.db"), sqlite.WithClock(func() time.Time { return f.clock.Now().Add(after) }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		later := fixtures.TableAt(t, filepath.Join(f.dir, "table.db"), sqlite.WithClock(func() time.Time { return f.clock.Now().Add(after) }))
 		list, err := apikey.NewStore(later, f.hasher, f.clock.Now).List(t.Context(), "one")
 		if err != nil || len(list) != want {
 			t.Errorf("%s later there are %v (%v)", after, list, err)
-		}
-		if err := later.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -7,16 +7,10 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
-
-func openTable(t *testing.T, f *fixture) *sqlite.Table {
-	t.Helper()
-	return fixtures.TableAt(t, filepath.Join(f.dir, "table.db"))
-}
 
 // TestAnotherProcessRevokesAKey opens the file twice, as a server and a command do. The server
 // refuses the key as soon as the command has revoked it.
@@ -24,7 +18,7 @@ func TestAnotherProcessRevokesAKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Viewer})
-	other := openTable(t, f)
+	other := fixtures.TableAt(t, filepath.Join(f.dir, "table.db"))
 	command := apikey.NewStore(other, f.hasher, clock.System)
 	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
 	if err := command.Revoke(t.Context(), "one", k.ID); err != nil {

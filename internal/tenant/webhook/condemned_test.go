@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // deadlyFile names the table's file in a child process: see deadlyServer.
@@ -65,16 +66,9 @@ func deadlyServer() error {
 func TestAttackADeliveryThatEndsTheServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
-	open := func() *sqlite.Table {
-		tb, err := sqlite.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tb
-	}
 	f := setUp(t)
 	// The first server leaves a delivery that is under way: its function never answers.
-	tb := open()
+	tb := fixtures.TableAt(t, file)
 	called := make(chan struct{})
 	engine, err := newEngine(tb, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		close(called)
@@ -99,7 +93,7 @@ func TestAttackADeliveryThatEndsTheServer(t *testing.T) {
 			t.Fatalf("the server ended with %v, want exit code %d\n%s", err, deadlyCode, output)
 		}
 	}
-	tb = open()
+	tb = fixtures.TableAt(t, file)
 	calls := 0
 	engine, err = newEngine(tb, func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		calls++

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // wantState checks the state that Await returns.
@@ -193,7 +194,7 @@ func TestAStartThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	spec, release := slow(t)
-	tb := &failing{Table: openTable(t), writes: 1}
+	tb := &failing{Table: fixtures.Table(t), writes: 1}
 	b := a.builder(func(c *codebuild.Config) { c.Table = tb })
 	if err := b.Start(t.Context(), spec); err == nil {
 		t.Fatal("Start: got no error")
@@ -214,7 +215,7 @@ func TestAStartThatWasCutOff(t *testing.T) {
 func TestRemoveStopsABuildWhoseStartWasCutOff(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	tb := &failing{Table: openTable(t), writes: 100}
+	tb := &failing{Table: fixtures.Table(t), writes: 100}
 	b := a.builder(func(c *codebuild.Config) { c.Table = tb })
 	lost, _ := slow(t)
 	older, newer, refused := lost, lost, lost

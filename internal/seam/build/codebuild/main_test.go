@@ -31,7 +31,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -196,7 +195,7 @@ func (b bucket) Keep(_ context.Context, ref upload.Ref) error {
 func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder {
 	a.t.Helper()
 	cfg := codebuild.Config{
-		AWS: awsConfig(a.url), Table: openTable(a.t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer,
+		AWS: awsConfig(a.url), Table: fixtures.Table(a.t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer,
 		Uploads: bucket{s3.New(awsConfig(a.url), uploadBucket), a},
 		After:   func(time.Duration) <-chan time.Time { return time.After(20 * time.Millisecond) },
 	}
@@ -206,11 +205,6 @@ func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder 
 	b, err := codebuild.New(cfg)
 	check.Must(a.t, err)
 	return b
-}
-
-func openTable(t *testing.T) table.Table {
-	t.Helper()
-	return fixtures.Table(t)
 }
 
 func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
@@ -55,7 +56,7 @@ func TestMotoLifeOfABuild(t *testing.T) {
 	check.Must(t, err)
 	_, err = images.CreateRepository(t.Context(), &ecr.CreateRepositoryInput{RepositoryName: aws.String("slipway-test")})
 	check.Must(t, err)
-	b, err := codebuild.New(codebuild.Config{AWS: cfg, Table: openTable(t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer})
+	b, err := codebuild.New(codebuild.Config{AWS: cfg, Table: fixtures.Table(t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer})
 	check.Must(t, err)
 	spec := newSpec("https://git.test/a.git")
 	spec.Credentials = "me:hunter2"

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/kms"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 var bound = secret.Bound{Workspace: "workspace", Resource: "resource"}
@@ -44,7 +45,7 @@ func wantOpens(t *testing.T, key *kms.Key, sealed []byte, want string) {
 
 func TestSecondProcessUsesTheSameKey(t *testing.T) {
 	t.Parallel()
-	s, tb := newServer(t), newTable(t)
+	s, tb := newServer(t), fixtures.Table(t)
 	first := open(t, s.config(tb))
 	second := open(t, s.config(tb))
 	wantOpens(t, second, seal(t, first, "open-sesame"), "open-sesame")
@@ -58,7 +59,7 @@ func TestSecondProcessUsesTheSameKey(t *testing.T) {
 
 func TestTheKeyIsKeptWrappedOnly(t *testing.T) {
 	t.Parallel()
-	s, tb := newServer(t), newTable(t)
+	s, tb := newServer(t), fixtures.Table(t)
 	open(t, s.config(tb))
 	item, err := tb.Get(t.Context(), keys.DataKey(1))
 	check.Must(t, err)
@@ -70,7 +71,7 @@ func TestTheKeyIsKeptWrappedOnly(t *testing.T) {
 
 func TestProcessesThatStartTogetherAgree(t *testing.T) {
 	t.Parallel()
-	s, tb := newServer(t), newTable(t)
+	s, tb := newServer(t), fixtures.Table(t)
 	s.hold = make(chan struct{}) // no process has a key before all processes have found none
 	macs := make([][]byte, 8)
 	var processes sync.WaitGroup
@@ -108,7 +109,7 @@ func (l *lateTable) Transact(ctx context.Context, writes ...table.Write) error {
 
 func TestTheLoserOfTheRaceReadsTheWinnersKey(t *testing.T) {
 	t.Parallel()
-	s, tb := newServer(t), newTable(t)
+	s, tb := newServer(t), fixtures.Table(t)
 	var winner *kms.Key
 	cfg := s.config(&lateTable{Table: tb, rival: func() { winner = open(t, s.config(tb)) }})
 	loser := open(t, cfg)
@@ -120,7 +121,7 @@ func TestTheLoserOfTheRaceReadsTheWinnersKey(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	s, tb := newServer(t), newTable(t)
+	s, tb := newServer(t), fixtures.Table(t)
 	before := open(t, s.config(tb))
 	old, mac := seal(t, before, "older"), before.MAC("api key", []byte("sk-1"))
 	check.Must(t, kms.Rotate(t.Context(), s.config(tb)))
@@ -150,7 +151,7 @@ func TestRotation(t *testing.T) {
 func TestUnknownKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	key, stranger := open(t, s.config(newTable(t))), open(t, s.config(newTable(t)))
+	key, stranger := open(t, s.config(fixtures.Table(t))), open(t, s.config(fixtures.Table(t)))
 	sealed := seal(t, stranger, "open-sesame")
 	if plain, err := key.Open(t.Context(), bound, sealed); err == nil || !strings.Contains(err.Error(), "sealed with another key") {
 		t.Errorf("got %q, %v", plain, err)
@@ -164,7 +165,7 @@ func TestUnknownKey(t *testing.T) {
 
 func TestWrappedKeyOpensNowhereElse(t *testing.T) {
 	t.Parallel()
-	s, tb := newServer(t), newTable(t)
+	s, tb := newServer(t), fixtures.Table(t)
 	open(t, s.config(tb))
 	for name, change := range map[string]func(*kms.Config){
 		"another context": func(c *kms.Config) { c.Context = map[string]string{"slipway": "staging"} },
@@ -182,7 +183,7 @@ func TestWrappedKeyOpensNowhereElse(t *testing.T) {
 	if _, err := kms.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "IncorrectKeyException") {
 		t.Errorf("another KMS key: got %v", err)
 	}
-	cfg = s.config(newTable(t))
+	cfg = s.config(fixtures.Table(t))
 	cfg.Context = nil
 	if _, err := kms.Open(t.Context(), cfg); err == nil || s.count("GenerateDataKey") != 1 {
 		t.Errorf("no context: a key was made (%v)", err)
@@ -198,7 +199,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, tb := newServer(t), newTable(t)
+			s, tb := newServer(t), fixtures.Table(t)
 			for _, when := range []string{"first start", "later start"} {
 				s.refuse(c)
 				_, err := kms.Open(t.Context(), s.config(tb))
@@ -217,13 +218,13 @@ func TestThrottlingIsWaitedOut(t *testing.T) {
 	s := newServer(t)
 	slow := refusal{400, "ThrottlingException", "rate exceeded"}
 	s.refuse(slow, slow)
-	open(t, s.config(newTable(t)))
+	open(t, s.config(fixtures.Table(t)))
 }
 
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	lazy := kms.NewLazy(s.config(newTable(t)))
+	lazy := kms.NewLazy(s.config(fixtures.Table(t)))
 	if s.count("GenerateDataKey") != 0 {
 		t.Error("KMS was asked before anybody needed it")
 	}
@@ -254,7 +255,7 @@ func TestLazyCallersWaitNoLongerThanTheyWant(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.hold = make(chan struct{})
-	lazy := kms.NewLazy(s.config(newTable(t)))
+	lazy := kms.NewLazy(s.config(fixtures.Table(t)))
 	first := make(chan error, 1)
 	go func() {
 		_, err := lazy.Key(t.Context())
@@ -273,7 +274,7 @@ func TestLazyCallersWaitNoLongerThanTheyWant(t *testing.T) {
 // looks.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
-	s, tb := newServer(t), newTable(t)
+	s, tb := newServer(t), fixtures.Table(t)
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cfg := s.config(tb)
 	cfg.Now = func() time.Time { return now }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/secret/kms"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -140,11 +139,6 @@ func (s *server) count(operation string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[operation]
-}
-
-func newTable(t *testing.T) table.Table {
-	t.Helper()
-	return fixtures.Table(t)
 }
 
 func (s *server) config(tb table.Table) kms.Config {

@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
 // BenchmarkTransact measures transactions of three insertions, like the creation of a run: the
@@ -22,7 +20,7 @@ import (
 func BenchmarkTransact(b *testing.B) {
 	for _, writers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			tb := openBench(b)
+			tb := openTable(b, newPath(b))
 			latencies := measureWriters(b, writers, func() error {
 				return tb.Transact(context.Background(), threeInsertions(id.New(time.Now()))...)
 			})
@@ -33,7 +31,7 @@ func BenchmarkTransact(b *testing.B) {
 
 // BenchmarkUpdate measures the compare-and-set of one item of a few attributes by one writer.
 func BenchmarkUpdate(b *testing.B) {
-	tb := openBench(b)
+	tb := openTable(b, newPath(b))
 	writes := threeInsertions(id.New(time.Now()))
 	if err := tb.Transact(b.Context(), writes...); err != nil {
 		b.Fatal(err)
@@ -52,7 +50,7 @@ func BenchmarkUpdate(b *testing.B) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	tb := openBench(b)
+	tb := openTable(b, newPath(b))
 	keys := fillBench(b, tb, 2000)
 	var next atomic.Int64
 	b.ReportAllocs()
@@ -74,7 +72,7 @@ func BenchmarkQuery20(b *testing.B) {
 		{Index: table.ByList, PK: "workspace/runs", Limit: 20, Reverse: true},
 	} {
 		b.Run("index="+string(query.Index), func(b *testing.B) {
-			tb := openBench(b)
+			tb := openTable(b, newPath(b))
 			fillBench(b, tb, 2000)
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -96,7 +94,7 @@ func BenchmarkQuery20(b *testing.B) {
 // large ones, like a thread's lock among its checkpoints.
 func BenchmarkGetBesideLarge(b *testing.B) {
 	for _, size := range []int{100, 10_000, 30_000, 600_000} {
-		tb := openBench(b)
+		tb := openTable(b, newPath(b))
 		attrs := table.Attrs{"epoch": int64(0), "kind": "thread", "created": "2026-01-02T03:04:05.000006Z"}
 		small := table.Key{PK: "thread/" + strings.Repeat("x", 60), SK: "c5"}
 		if err := tb.Transact(b.Context(), table.Put{Item: table.Item{Key: small, Attrs: attrs, Body: []byte(`{"metadata":{}}`)}, If: table.Absent()}); err != nil {
@@ -125,20 +123,6 @@ func BenchmarkGetBesideLarge(b *testing.B) {
 			}
 		})
 	}
-}
-
-func openBench(b *testing.B) *sqlite.Table {
-	b.Helper()
-	tb, err := sqlite.Open(filepath.Join(b.TempDir(), "bench.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			b.Error(err)
-		}
-	})
-	return tb
 }
 
 func fillBench(b *testing.B, tb table.Table, n int) []table.Key {

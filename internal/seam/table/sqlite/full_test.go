@@ -86,11 +86,7 @@ func TestFullDiskLeavesNoTransactionInPart(t *testing.T) {
 		t.Fatalf("got %d failures and %d successes, want 8 and more", len(failed), len(succeeded))
 	}
 	wantWhole(t, path, succeeded)
-	reopened, err := sqlite.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeAll(t, reopened)
+	reopened := openTable(t, path)
 	for _, number := range failed {
 		for _, pk := range []string{left, right, "bulk"} {
 			if _, err := reopened.Get(t.Context(), key(pk, number)); !errors.Is(err, table.ErrNotFound) {

@@ -88,10 +88,7 @@ func wantWhole(t *testing.T, path string, answered []string) {
 	if got := selectText(t, path, `PRAGMA integrity_check`); got != "ok" {
 		t.Fatalf("integrity check: got %s, want ok", got)
 	}
-	tb, err := sqlite.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tb := openTable(t, path)
 	defer closeAll(t, tb)
 	lefts, rights := stored(t, tb, left), stored(t, tb, right)
 	for _, number := range answered {

@@ -95,12 +95,12 @@ func (c *child) wait() ([]string, error) {
 	return lines, errors.Join(c.lines.Err(), c.cmd.Wait())
 }
 
-func newPath(t *testing.T) string {
+func newPath(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "table.db")
 }
 
-func openTable(t *testing.T, path string, opts ...sqlite.Option) *sqlite.Table {
+func openTable(t testing.TB, path string, opts ...sqlite.Option) *sqlite.Table {
 	t.Helper()
 	tb, err := sqlite.Open(path, opts...)
 	if err != nil {
@@ -110,7 +110,7 @@ func openTable(t *testing.T, path string, opts ...sqlite.Option) *sqlite.Table {
 	return tb
 }
 
-func closeAll(t *testing.T, closers ...io.Closer) {
+func closeAll(t testing.TB, closers ...io.Closer) {
 	t.Helper()
 	for _, c := range closers {
 		if err := c.Close(); err != nil {

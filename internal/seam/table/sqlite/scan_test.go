@@ -3,23 +3,17 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
 // TestAScanMeetsEveryItemOnce has more items than a page: some have large bodies, items of one
 // partition are on two pages, and one item has expired. Each is rewritten while it is scanned.
 func TestAScanMeetsEveryItemOnce(t *testing.T) {
 	t.Parallel()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := openTable(t, newPath(t))
 	const all = table.MaxLimit + 50
 	for i := range all {
 		item := table.Item{Key: table.Key{PK: fmt.Sprint("p", i/700), SK: fmt.Sprintf("%04d", i)}, Attrs: table.Attrs{"n": int64(i)}}
@@ -35,7 +29,7 @@ func TestAScanMeetsEveryItemOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := int64(0)
-	err = tb.Scan(t.Context(), func(item *table.Item) error {
+	err := tb.Scan(t.Context(), func(item *table.Item) error {
 		if item.Int("n") != next || (next%500 == 0) != (len(item.Body) > 0) {
 			t.Fatalf("got %v with %d bytes, want number %d", item.Key, len(item.Body), next)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // BenchmarkRun measures executions of the run machine from Start to their end, with a function that
@@ -23,7 +23,7 @@ func BenchmarkRun(b *testing.B) {
 	var ends sync.Map // execution name -> channel of its end
 	done := func(context.Context, json.RawMessage) (json.RawMessage, error) { return []byte(`{"next":"Done"}`), nil }
 	e, err := local.New(local.Config{
-		Table:         openTable(b, filepath.Join(b.TempDir(), "table.db")),
+		Table:         fixtures.Table(b),
 		Definitions:   statemachines.Files,
 		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 		Functions:     map[string]workflow.TaskFunc{"rollout": done, "runner": done, "webhook": done},

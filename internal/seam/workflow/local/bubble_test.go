@@ -57,7 +57,7 @@ func openOutside(t *testing.T, file string) *outsideTable {
 	t.Helper()
 	tb := &outsideTable{calls: make(chan *call), free: make(chan *call, 8)}
 	tb.setClock(bubbleStart)
-	tb.Table = openTable(t, file, sqlite.WithClock(func() time.Time { return *tb.clock.Load() }))
+	tb.Table = fixtures.TableAt(t, file, sqlite.WithClock(func() time.Time { return *tb.clock.Load() }))
 	var workers sync.WaitGroup
 	for range cap(tb.free) {
 		tb.free <- &call{done: make(chan struct{})}
@@ -99,11 +99,6 @@ func (tb *outsideTable) Transact(_ context.Context, writes ...table.Write) (err 
 	tb.writes.Add(1)
 	tb.do(func() { err = tb.Table.Transact(context.Background(), writes...) })
 	return err
-}
-
-func openTable(t testing.TB, path string, opts ...sqlite.Option) *sqlite.Table {
-	t.Helper()
-	return fixtures.TableAt(t, path, opts...)
 }
 
 // history collects the events of an engine.

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // In a child process, these variables name the case of TestKill to begin and the table's file.
@@ -149,7 +150,7 @@ func TestKill(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "table.db")
 			killChild(t, name, file, c.killAt)
-			tb := openTable(t, file)
+			tb := fixtures.TableAt(t, file)
 			if c.rests {
 				early := goOnAfterKill(t, c, tb, time.Now)
 				cutOff(early.engine)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // oneTask calls the function once; twoTasks calls it for A and then for B.
@@ -34,7 +34,7 @@ const (
 
 func fileTable(t *testing.T) table.Table {
 	t.Helper()
-	return openTable(t, filepath.Join(t.TempDir(), "table.db"))
+	return fixtures.Table(t)
 }
 
 // counting is a function that counts its calls.

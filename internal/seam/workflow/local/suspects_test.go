@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // In a child process, these variables name the table's file, the executions to start, and the
@@ -128,7 +129,7 @@ func survive(t *testing.T, file string, counted ...workflow.Machine) *survivor {
 	t.Helper()
 	s := &survivor{history: newHistory()}
 	var err error
-	s.Engine, err = newDeadlyEngine(openTable(t, file), func(_ context.Context, payload json.RawMessage) (json.RawMessage, error) {
+	s.Engine, err = newDeadlyEngine(fixtures.TableAt(t, file), func(_ context.Context, payload json.RawMessage) (json.RawMessage, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.called = append(s.called, string(payload))
@@ -193,7 +194,7 @@ func TestServersThatEndAsTheyShouldDoNotCount(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "alone", "b-poison")
-	closing := openTable(t, file)
+	closing := fixtures.TableAt(t, file)
 	stuck, err := newDeadlyEngine(closing, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // tryAll does two pieces of work, one after the other. The second ends as poison does.
@@ -53,7 +54,7 @@ func TestAttackWorkThatEndsTheServer(t *testing.T) {
 	dieWith(t, file, "trial")
 	dieWith(t, file, "trial")
 	for range 2 {
-		engine := newTrial(t, openTable(t, file))
+		engine := newTrial(t, fixtures.TableAt(t, file))
 		wantTrial(t, engine, "poison", workflow.ErrServerDied)
 		wantTrial(t, engine, "innocent", nil)
 		wantTrial(t, engine, "new", nil)
@@ -66,7 +67,7 @@ func TestWorkIsTriedAgainAfterOneDeath(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "trial")
-	wantTrial(t, newTrial(t, openTable(t, file)), "poison", nil)
+	wantTrial(t, newTrial(t, fixtures.TableAt(t, file)), "poison", nil)
 }
 
 // TestWorkThatFailsIsNoSuspect in whichever way it fails.
@@ -74,7 +75,7 @@ func TestWorkThatFailsIsNoSuspect(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "trial")
-	engine, trouble := newTrial(t, openTable(t, file)), errors.New("trouble")
+	engine, trouble := newTrial(t, fixtures.TableAt(t, file)), errors.New("trouble")
 	for range 3 {
 		if err := engine.Try(t.Context(), "poison", func() error { return trouble }); !errors.Is(err, trouble) {
 			t.Errorf("got %v", err)

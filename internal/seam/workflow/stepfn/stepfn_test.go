@@ -6,18 +6,17 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"go.uber.org/goleak"
 
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/stepfn"
 	"github.com/slipway-run/slipway/internal/seam/workflow/workflowtest"
 	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,10 +47,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	workflowtest.Run(t, func(t *testing.T, definitions fs.FS, functions map[string]workflow.TaskFunc) workflow.Engine {
 		t.Helper()
-		tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tb := fixtures.Table(t)
 		service, err := stepfunctions.New(stepfunctions.Config{
 			Table: tb, Definitions: definitions, Functions: functions, Prefix: prefix, Log: slog.New(slog.DiscardHandler),
 		})
@@ -62,9 +58,6 @@ func TestConformance(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			service.Close(ctx)
-			if err := tb.Close(); err != nil {
-				t.Error(err)
-			}
 		})
 		return stepfn.New(newClient(t, service), prefix)
 	})

@@ -22,7 +22,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -53,7 +52,7 @@ type backend struct {
 func serve(t *testing.T, tb table.Table, states string, work workflow.TaskFunc) *backend {
 	t.Helper()
 	if tb == nil {
-		tb = openTable(t)
+		tb = fixtures.Table(t)
 	}
 	b := &backend{t: t, table: tb, config: stepfunctions.Config{
 		Table:         tb,
@@ -65,11 +64,6 @@ func serve(t *testing.T, tb table.Table, states string, work workflow.TaskFunc) 
 	}}
 	b.open()
 	return b
-}
-
-func openTable(t *testing.T) *sqlite.Table {
-	t.Helper()
-	return fixtures.Table(t)
 }
 
 func (b *backend) open() {
@@ -254,7 +248,7 @@ func TestRefusals(t *testing.T) {
 // internal failure is not shown.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	b := serve(t, brokenTable{openTable(t)}, waits, nil)
+	b := serve(t, brokenTable{fixtures.Table(t)}, waits, nil)
 	var log strings.Builder
 	b.config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	b.open()
