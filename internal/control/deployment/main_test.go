@@ -3,7 +3,6 @@ package deployment_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -28,7 +27,7 @@ const workspace = "0197a000-0000-7000-8000-000000000001"
 // clock that the test moves.
 type fixture struct {
 	*deployment.Store
-	dir          string
+	file         string
 	table        *sqlite.Table
 	listeners    *listener.Store
 	integrations *integration.Service
@@ -39,11 +38,11 @@ type fixture struct {
 
 func setUp(t testing.TB) *fixture {
 	t.Helper()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "table.db")
 	key := fixtures.Key(t)
 	moving := fixtures.NewMovingClock()
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
-	f := &fixture{dir: dir, table: tb, engine: &engine{}, sealer: key, clock: moving}
+	tb := fixtures.TableAt(t, file, sqlite.WithClock(moving.Now))
+	f := &fixture{file: file, table: tb, engine: &engine{}, sealer: key, clock: moving}
 	f.listeners = listener.NewStore(listener.Config{Table: tb, Now: f.clock.Now})
 	var err error
 	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: f.clock.Now})
@@ -170,18 +169,4 @@ func (f *fixture) overdue(t *testing.T, dueBy time.Time) (found []deployment.Dep
 		t.Fatal(err)
 	}
 	return found
-}
-
-// stored returns every byte that the table has on disk.
-func (f *fixture) stored(t *testing.T) []byte {
-	t.Helper()
-	var all []byte
-	for _, name := range []string{"table.db", "table.db-wal"} {
-		text, err := os.ReadFile(filepath.Join(f.dir, name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		all = append(all, text...)
-	}
-	return all
 }

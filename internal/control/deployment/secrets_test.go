@@ -1,7 +1,7 @@
 package deployment_test
 
 import (
-	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func (f *fixture) secrets(t *testing.T, ref deployment.Ref, sealed []byte) []deployment.Secret {
@@ -36,12 +37,12 @@ func TestSecretsAreStoredSealedOnly(t *testing.T) {
 // wantNowhere checks that a text is not in the table's files.
 func (f *fixture) wantNowhere(t *testing.T, texts ...string) {
 	t.Helper()
-	stored := f.stored(t)
-	if !bytes.Contains(stored, []byte(workspace)) {
+	stored := fixtures.Stored(t, f.file)
+	if !strings.Contains(stored, workspace) {
 		t.Fatal("the files that were searched do not hold what is stored")
 	}
 	for _, text := range texts {
-		if bytes.Contains(stored, []byte(text)) {
+		if strings.Contains(stored, text) {
 			t.Errorf("%q is stored in clear", text)
 		}
 	}
@@ -177,7 +178,7 @@ func TestCredentialsOfARepositoryAreReplaced(t *testing.T) {
 	if _, err := f.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{RepoURL: new("https://b%0at:x@git.test/team/agent")}}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("credentials that cannot be used: got %v", err)
 	}
-	if stored := f.stored(t); bytes.Contains(stored, []byte("renewed")) {
+	if strings.Contains(fixtures.Stored(t, f.file), "renewed") {
 		t.Error("the credentials are stored in clear")
 	}
 }

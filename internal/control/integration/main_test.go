@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,7 +23,7 @@ const (
 // fixture is a service on a SQLite file, with a GitHub and a clock that the test moves.
 type fixture struct {
 	*integration.Service
-	dir    string
+	file   string
 	table  *sqlite.Table
 	clock  *fixtures.MovingClock
 	github *githubtest.Server
@@ -33,12 +32,12 @@ type fixture struct {
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "table.db")
 	key := fixtures.Key(t)
 	moving := fixtures.NewMovingClock()
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
+	tb := fixtures.TableAt(t, file, sqlite.WithClock(moving.Now))
 	hub := githubtest.New(t, moving.Now)
-	f := &fixture{dir: dir, table: tb, clock: moving, github: hub}
+	f := &fixture{file: file, table: tb, clock: moving, github: hub}
 	f.config = integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: app(hub)}
 	var err error
 	f.Service, err = integration.New(f.config)
@@ -97,15 +96,7 @@ func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 // assertNoSecrets looks for secrets in all stored data, and in more texts.
 func (f *fixture) assertNoSecrets(t *testing.T, secrets []string, more ...string) {
 	t.Helper()
-	texts := more
-	for _, name := range []string{"table.db", "table.db-wal"} {
-		text, err := os.ReadFile(filepath.Join(f.dir, name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		texts = append(texts, string(text))
-	}
-	for _, text := range texts {
+	for _, text := range append(more, fixtures.Stored(t, f.file)) {
 		for _, secret := range append(secrets, f.github.Secrets()...) {
 			if at := strings.Index(text, secret); at >= 0 {
 				t.Errorf("a secret is in clear after %q", text[max(0, at-60):at])

@@ -3,7 +3,6 @@ package listener_test
 import (
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,7 +41,7 @@ const (
 type fixture struct {
 	*listener.Store
 	target *listener.Target
-	dir    string
+	file   string
 	table  *sqlite.Table
 	clock  *fixtures.MovingClock
 	config listener.Config
@@ -56,10 +55,10 @@ func setUp(t *testing.T) *fixture {
 
 func setUpAt(t *testing.T, moving *fixtures.MovingClock, now clock.Clock) *fixture {
 	t.Helper()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "table.db")
 	key := fixtures.Key(t)
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(now))
-	f := &fixture{dir: dir, table: tb, clock: moving, config: listener.Config{
+	tb := fixtures.TableAt(t, file, sqlite.WithClock(now))
+	f := &fixture{file: file, table: tb, clock: moving, config: listener.Config{
 		Table: tb, Sealer: key, Token: token, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Private: outbound.Everywhere, // the clusters are on this machine
 	}}
@@ -230,18 +229,4 @@ func (f *fixture) wantNothingLeft(t *testing.T, l listener.Listener, releases ..
 			t.Errorf("%v is left", item.Key)
 		}
 	}
-}
-
-// stored returns every byte that the table has on disk.
-func (f *fixture) stored(t *testing.T) string {
-	t.Helper()
-	var all strings.Builder
-	for _, name := range []string{"table.db", "table.db-wal"} {
-		text, err := os.ReadFile(filepath.Join(f.dir, name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		all.Write(text)
-	}
-	return all.String()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestTheLifeOfARelease(t *testing.T) {
@@ -98,7 +99,7 @@ func TestNothingOfASecretIsStored(t *testing.T) {
 	a := f.claim(t, l, "a")
 	f.report(t, a.Session, on(one(t, a), 1, compute.Progressing))
 	for _, secret := range []string{"open-sesame", r.Token} {
-		if strings.Contains(f.stored(t), secret) {
+		if strings.Contains(fixtures.Stored(t, f.file), secret) {
 			t.Errorf("%s is in clear on the disk", secret)
 		}
 	}

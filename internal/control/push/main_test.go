@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,7 +84,7 @@ func (b *builds) take() []string {
 type fixture struct {
 	*push.Receiver
 	*builds
-	dir          string
+	file         string
 	table        *recorder
 	clock        *fixtures.MovingClock
 	integrations *integration.Service
@@ -98,11 +97,11 @@ type fixture struct {
 
 func setUp(t testing.TB) *fixture {
 	t.Helper()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "table.db")
 	key := fixtures.Key(t)
 	moving := fixtures.NewMovingClock()
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
-	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, dir: dir, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
+	tb := fixtures.TableAt(t, file, sqlite.WithClock(moving.Now))
+	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, file: file, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
 	var err error
 	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: &integration.App{
 		ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
@@ -254,15 +253,10 @@ func wantFault(t testing.TB, err error, kind fault.Kind) {
 // assertNoSecrets looks for secrets in all stored data.
 func (f *fixture) assertNoSecrets(t *testing.T, secrets ...string) {
 	t.Helper()
-	for _, name := range []string{"table.db", "table.db-wal"} {
-		text, err := os.ReadFile(filepath.Join(f.dir, name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		for _, secret := range secrets {
-			if strings.Contains(string(text), secret) {
-				t.Errorf("%s holds a secret in clear", name)
-			}
+	stored := fixtures.Stored(t, f.file)
+	for _, secret := range secrets {
+		if strings.Contains(stored, secret) {
+			t.Error("the table holds a secret in clear")
 		}
 	}
 }

@@ -39,7 +39,7 @@ var farFuture = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 // machine holds the parts that outlive a server: its disk, and the builder and the target with
 // their data.
 type machine struct {
-	dir     string
+	file    string
 	table   *sqlite.Table
 	key     *keyfile.Key
 	builder *builder
@@ -61,12 +61,12 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "table.db")
 	key := fixtures.Key(t)
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	tb := fixtures.TableAt(t, file)
 	logs := &logs{kept: map[string]bool{}}
 	return &machine{
-		dir: dir, table: tb, key: key, builder: newBuilder(logs), target: newTarget(), logs: logs,
+		file: file, table: tb, key: key, builder: newBuilder(logs), target: newTarget(), logs: logs,
 		engine: hurried(), now: clock.System, sources: []revision.Source{revision.GitHub, revision.ExternalDocker},
 	}
 }

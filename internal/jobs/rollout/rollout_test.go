@@ -3,8 +3,6 @@ package rollout_test
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestARepositoryBecomesTheActiveRelease(t *testing.T) {
@@ -234,13 +233,7 @@ func TestNoSecretIsInAWorkflow(t *testing.T) {
 			text += string(item.Body)
 		}
 	}
-	for _, name := range []string{"table.db", "table.db-wal"} {
-		file, err := os.ReadFile(filepath.Join(m.dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += string(file)
-	}
+	text += fixtures.Stored(t, m.file)
 	if !strings.Contains(text, d.Deployment) || release.Token == "" {
 		t.Fatal("what was searched does not hold what is stored")
 	}

@@ -1,11 +1,9 @@
 package apikey_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,7 +24,7 @@ import (
 // fixture is a store on files.
 type fixture struct {
 	*apikey.Store
-	dir    string
+	file   string
 	table  *sqlite.Table
 	hasher *keyfile.Key
 	clock  *fixtures.Clock
@@ -34,10 +32,10 @@ type fixture struct {
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "table.db")
 	hasher := fixtures.Key(t)
-	f := &fixture{dir: dir, hasher: hasher, clock: fixtures.NewClock()}
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(f.clock.Now))
+	f := &fixture{file: file, hasher: hasher, clock: fixtures.NewClock()}
+	tb := fixtures.TableAt(t, file, sqlite.WithClock(f.clock.Now))
 	f.table = tb
 	f.Store = apikey.NewStore(tb, hasher, f.clock.Now)
 	for _, w := range []string{"one", "two"} {
@@ -120,19 +118,12 @@ func TestAKeyIsStoredAsItsMACOnly(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	key := f.create(t, "one")
-	var stored []byte
-	for _, name := range []string{"table.db", "table.db-wal"} {
-		text, err := os.ReadFile(filepath.Join(f.dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored = append(stored, text...)
-	}
-	if mac := hex.EncodeToString(f.hasher.MAC("api key", []byte(key))); !bytes.Contains(stored, []byte(mac)) {
+	stored := fixtures.Stored(t, f.file)
+	if mac := hex.EncodeToString(f.hasher.MAC("api key", []byte(key))); !strings.Contains(stored, mac) {
 		t.Error("the MAC is not in the files that were searched")
 	}
 	for _, part := range []string{key, strings.TrimPrefix(key, "slw_"), key[4:24]} {
-		if bytes.Contains(stored, []byte(part)) {
+		if strings.Contains(stored, part) {
 			t.Errorf("%s is stored in clear", part)
 		}
 	}

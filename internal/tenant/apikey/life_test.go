@@ -3,7 +3,6 @@ package apikey_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +174,7 @@ func TestAKeyExpires(t *testing.T) {
 	f.wantBad(t, key, "The API key has expired.")
 	f.Wait(t.Context())
 	for after, want := range map[time.Duration]int{29 * 24 * time.Hour: 1, 31 * 24 * time.Hour: 0} {
-		later := fixtures.TableAt(t, filepath.Join(f.dir, "table.db"), sqlite.WithClock(func() time.Time { return f.clock.Now().Add(after) }))
+		later := fixtures.TableAt(t, f.file, sqlite.WithClock(func() time.Time { return f.clock.Now().Add(after) }))
 		list, err := apikey.NewStore(later, f.hasher, f.clock.Now).List(t.Context(), "one")
 		if err != nil || len(list) != want {
 			t.Errorf("%s later there are %v (%v)", after, list, err)

@@ -1,7 +1,6 @@
 package apikey_test
 
 import (
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +17,7 @@ func TestAnotherProcessRevokesAKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Viewer})
-	other := fixtures.TableAt(t, filepath.Join(f.dir, "table.db"))
+	other := fixtures.TableAt(t, f.file)
 	command := apikey.NewStore(other, f.hasher, clock.System)
 	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
 	if err := command.Revoke(t.Context(), "one", k.ID); err != nil {

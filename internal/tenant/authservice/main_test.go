@@ -3,7 +3,6 @@ package authservice_test
 import (
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ var owner = authservice.Owner{Workspace: workspace, User: user}
 // fixture is a service on a SQLite file, with a provider and a clock that the test moves.
 type fixture struct {
 	*authservice.Service
-	dir    string
+	file   string
 	table  *sqlite.Table
 	key    *keyfile.Key
 	clock  *fixtures.MovingClock
@@ -42,12 +41,12 @@ type fixture struct {
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "table.db")
 	key := fixtures.Key(t)
 	moving := fixtures.NewMovingClock()
-	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
+	tb := fixtures.TableAt(t, file, sqlite.WithClock(moving.Now))
 	f := &fixture{
-		dir: dir, table: tb, key: key, oauth: newOAuthServer(t), log: &check.Log{}, clock: moving,
+		file: file, table: tb, key: key, oauth: newOAuthServer(t), log: &check.Log{}, clock: moving,
 	}
 	f.config = authservice.Config{
 		Table: tb, Sealer: key, Now: f.clock.Now, Private: outbound.Everywhere,
@@ -166,14 +165,7 @@ func (f *fixture) events(t *testing.T) []authservice.EventType {
 // provider's tokens and codes and for the client secret.
 func (f *fixture) assertNoSecrets(t *testing.T, more ...string) {
 	t.Helper()
-	texts := append([]string{f.log.String()}, more...)
-	for _, name := range []string{"table.db", "table.db-wal"} {
-		text, err := os.ReadFile(filepath.Join(f.dir, name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		texts = append(texts, string(text))
-	}
+	texts := append([]string{f.log.String(), fixtures.Stored(t, f.file)}, more...)
 	f.oauth.mu.Lock()
 	defer f.oauth.mu.Unlock()
 	secrets := append([]string{clientSecret, url.QueryEscape(clientSecret)}, f.oauth.issued...)
