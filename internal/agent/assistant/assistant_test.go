@@ -29,25 +29,16 @@ type fixture struct {
 	t     *testing.T
 	table table.Table
 	owner assistant.Owner
-	mu    sync.Mutex
-	now   time.Time
+	clock *fixtures.Clock
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	tbl := fixtures.DomainTable(t, clock.System)
-	f := &fixture{t: t, table: tbl, now: began}
-	f.Store = assistant.NewStore(tbl, f.clock)
+	f := &fixture{t: t, table: tbl, clock: fixtures.NewClockAt(began, time.Second)}
+	f.Store = assistant.NewStore(tbl, f.clock.Now)
 	f.owner = assistant.Owner{Workspace: id.New(began), Deployment: id.New(began), Graphs: []string{"agent", "writer"}, Created: began}
 	return f
-}
-
-// clock returns a time that is one second later at each call.
-func (f *fixture) clock() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now = f.now.Add(time.Second)
-	return f.now
 }
 
 func (f *fixture) create(content assistant.Content) assistant.Assistant {

@@ -45,7 +45,7 @@ func TestVersionsThatADeletionLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	dying := &fixtures.Halfway{Table: f.table}
-	s, of := assistant.NewStore(dying, f.clock), assistant.DefaultID("agent")
+	s, of := assistant.NewStore(dying, f.clock.Now), assistant.DefaultID("agent")
 	for range 4 {
 		_, err := s.Update(t.Context(), f.owner, of, configured)
 		check.Must(t, err)
@@ -78,7 +78,7 @@ func TestADeletionWhoseClientHasGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	tb := &followed{Table: f.table}
-	s, a := assistant.NewStore(tb, f.clock), f.create(assistant.Content{Graph: "agent"})
+	s, a := assistant.NewStore(tb, f.clock.Now), f.create(assistant.Content{Graph: "agent"})
 	for range 3 {
 		_, err := s.Update(t.Context(), f.owner, a.Assistant, configured)
 		check.Must(t, err)

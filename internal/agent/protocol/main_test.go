@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,8 +38,7 @@ type fixture struct {
 	threads *thread.Store
 	runs    *run.Store
 	ref     thread.Ref
-	// ahead is how far the fixture's clock is ahead of the real time.
-	ahead atomic.Int64
+	clock   fixtures.RunningClock
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -51,9 +49,8 @@ func newFixture(t *testing.T) *fixture {
 func newFixtureOn(t *testing.T, tb table.Table) *fixture {
 	t.Helper()
 	f := &fixture{T: t}
-	now := func() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
-	f.threads = thread.NewStore(tb, now, quota.Limits{}, slog.Default())
-	f.runs = run.NewStore(run.Config{Table: tb, Threads: f.threads, Workflow: noEngine{}, Now: now})
+	f.threads = thread.NewStore(tb, f.clock.Now, quota.Limits{}, slog.Default())
+	f.runs = run.NewStore(run.Config{Table: tb, Threads: f.threads, Workflow: noEngine{}, Now: f.clock.Now})
 	f.ref = thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
 	f.makeThread()
 	return f

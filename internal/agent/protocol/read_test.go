@@ -362,7 +362,7 @@ func TestADelayedRunThatWasCancelled(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	f.ahead.Store(int64(2 * time.Hour))
+	f.clock.Pass(2 * time.Hour)
 	last := f.does(run.Request{})
 	all = append(all, present.next(2)...)
 	f.wantRoots(all, a.Run.Run+" running", a.Run.Run+" completed", next.Run+" running", next.Run+" completed",
@@ -396,7 +396,7 @@ func TestSealingChangesNoEvent(t *testing.T) {
 	last := f.create(run.Request{Strategy: run.Interrupt})
 	present := f.read(everything(), new(int64), 2)
 	f.wantRoots(present, a.Run.Run+" running", a.Run.Run+" interrupted", waiting.Run+" running", waiting.Run+" interrupted")
-	f.ahead.Store(int64(time.Hour))
+	f.clock.Pass(time.Hour)
 	f.finish(f.claim(last), run.Outcome{}) // the claim seals the thread
 	if diff := cmp.Diff(present, f.read(everything(), new(int64), 2)); diff != "" {
 		t.Errorf("events (-present +late):\n%s", diff)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,17 +50,15 @@ func TestAnItemIsPutAgainMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var passed atomic.Int64 // the table reads the clock, too
-			now := func() time.Time {
-				return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(passed.Add(int64(time.Millisecond))))
-			}
+			passing := fixtures.NewClockAt(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), time.Millisecond)
+			now := passing.Now // the table reads the clock, too
 			tb := &meddled{Table: fixtures.DomainTable(t, now)}
 			s, other := store.NewStore(tb, now, quota.Limits{}, slog.Default()), store.NewStore(tb.Table, now, quota.Limits{}, slog.Default())
 			put := func(value string, v store.Vectors) {
 				check.Must(t, other.Put(t.Context(), owner, []string{"n"}, "k", json.RawMessage(value), time.Hour, v))
 			}
 			put(`{"v":"old"}`, store.Vectors{})
-			passed.Add(int64(30 * time.Minute))
+			passing.Pass(30 * time.Minute)
 			for range c.after {
 				tb.before = append(tb.before, func() {})
 			}

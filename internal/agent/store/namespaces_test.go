@@ -35,9 +35,8 @@ func (a *asked) Query(ctx context.Context, query table.Query) (table.Page, error
 // expired are neither shown nor in the way.
 func TestAListOfNamespacesLooksAtFew(t *testing.T) {
 	t.Parallel()
-	var passed atomic.Int64
-	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	passing := fixtures.NewClockAt(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0)
+	now := passing.Now
 	tb := &asked{Table: fixtures.DomainTable(t, now)}
 	s := store.NewStore(tb, now, quota.Limits{}, slog.Default())
 	put := func(ttl time.Duration, namespace ...string) {
@@ -75,11 +74,11 @@ func TestAListOfNamespacesLooksAtFew(t *testing.T) {
 	list("a list of first labels", shallow, 55, "[a]", "[b]", "[c]", "[d]")
 	behind := store.Namespaces{Window: table.Window{Offset: 3*each - 1, Limit: 10}}
 	list("a list behind an offset", behind, 3, "[c 049]", "[d e]")
-	passed.Add(int64(5 * time.Minute))
+	passing.Pass(5 * time.Minute)
 	list("a list behind namespaces that have expired since", behind, 3, "[c 049]", "[d e]")
 	list("a list of first labels after some have expired", shallow, 3*3*each, "[a]", "[c]", "[d]")
 	shallow.Offset = 1
 	list("the next page of first labels", shallow, 20, "[c]", "[d]")
-	passed.Add(int64(time.Hour))
+	passing.Pass(time.Hour)
 	list("a list after all have expired", store.Namespaces{Window: table.Window{Limit: 10}}, 3*3*each, "[d e]")
 }

@@ -40,15 +40,14 @@ func (g *gathering) Transact(ctx context.Context, writes ...table.Write) error {
 func TestASearchRefreshesItemsInParallel(t *testing.T) {
 	t.Parallel()
 	const found = 40
-	var passed atomic.Int64
-	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	passing := fixtures.NewClockAt(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0)
+	now := passing.Now
 	tb := fixtures.DomainTable(t, now)
 	s := store.NewStore(tb, now, quota.Limits{}, slog.Default())
 	for i := range found {
 		check.Must(t, s.Put(t.Context(), owner, []string{"n"}, fmt.Sprint(i), json.RawMessage(`{}`), 10*time.Minute, store.Vectors{}))
 	}
-	passed.Add(int64(6 * time.Minute))
+	passing.Pass(6 * time.Minute)
 	several := &gathering{Table: tb, come: make(chan struct{})}
 	several.missing.Store(8)
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
@@ -56,7 +55,7 @@ func TestASearchRefreshesItemsInParallel(t *testing.T) {
 	wanted := store.Wanted{Below: []string{"n"}, Window: table.Window{Limit: found}, Refresh: true}
 	_, _, err := store.NewStore(several, now, quota.Limits{}, slog.Default()).Search(ctx, owner, wanted)
 	check.Must(t, err)
-	passed.Add(int64(6 * time.Minute))
+	passing.Pass(6 * time.Minute)
 	_, total, err := s.Search(t.Context(), owner, wanted)
 	check.Must(t, err)
 	if total != found {

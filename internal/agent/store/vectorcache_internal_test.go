@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,11 +81,8 @@ func TestAUnitThatGrowsIsCounted(t *testing.T) {
 // TestAUnitOfItemsThatHaveExpired checks that it is dropped.
 func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 	t.Parallel()
-	var passed atomic.Int64
-	clock := func() time.Time {
-		return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(passed.Load()))
-	}
-	s := NewStore(fixtures.DomainTable(t, clock), clock, quota.Limits{}, slog.Default()).Hold(1 << 20)
+	clock := fixtures.NewClockAt(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0)
+	s := NewStore(fixtures.DomainTable(t, clock.Now), clock.Now, quota.Limits{}, slog.Default()).Hold(1 << 20)
 	near, err := NewVectors("s", 2, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0})
 	check.Must(t, err)
 	for i := range fewest {
@@ -98,7 +94,7 @@ func TestAUnitOfItemsThatHaveExpired(t *testing.T) {
 		total  int
 		held   bool
 	}{{0, fewest, true}, {90 * time.Second, 667, true}, {time.Minute, 334, false}} {
-		passed.Add(int64(c.passed))
+		clock.Pass(c.passed)
 		_, total, err := s.Search(t.Context(), ours, Wanted{Below: []string{"n"}, Near: near})
 		check.Must(t, err)
 		if held := s.held.get(at, near) != nil; total != c.total || held != c.held {

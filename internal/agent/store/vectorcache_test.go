@@ -27,14 +27,13 @@ import (
 // held is a store that holds vectors, beside a store that reads the same table.
 type held struct {
 	holding, reading *store.Store
-	passed           atomic.Int64
+	clock            *fixtures.Clock
 }
 
 func newHeld(t *testing.T, room int) *held {
 	t.Helper()
-	h := &held{}
-	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	now := func() time.Time { return began.Add(time.Duration(h.passed.Add(int64(time.Microsecond)))) }
+	h := &held{clock: fixtures.NewClockAt(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), time.Microsecond)}
+	now := h.clock.Now
 	tb := fixtures.DomainTable(t, now)
 	h.holding, h.reading = store.NewStore(tb, now, quota.Limits{}, slog.Default()).Hold(room), store.NewStore(tb, now, quota.Limits{}, slog.Default())
 	return h
@@ -118,7 +117,7 @@ func TestHeldVectorsAreThoseOfTheTable(t *testing.T) {
 				for range 700 {
 					check.Must(t, h.change(t, random, 1800))
 				}
-				h.passed.Add(int64(20 * time.Second))
+				h.clock.Pass(20 * time.Second)
 				h.same(t, random)
 				if round%3 == 0 {
 					query := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, 1), Refresh: true, Window: table.Window{Limit: 300}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,8 +48,8 @@ func TestAThreadIsCreatedAgainMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var passed atomic.Int64
-			now := func() time.Time { return start.Add(time.Duration(passed.Add(int64(time.Millisecond)))) }
+			passing := fixtures.NewClockAt(start, time.Millisecond)
+			now := passing.Now
 			tb := &meddled{Table: fixtures.DomainTable(t, now), after: c.after}
 			s, other := thread.NewStore(tb, now, quota.Limits{}, slog.Default()), thread.NewStore(tb.Table, now, quota.Limits{}, slog.Default())
 			ref, ttl := newRef(), &thread.TTL{Strategy: thread.StrategyDelete, Minutes: 1}
@@ -59,7 +58,7 @@ func TestAThreadIsCreatedAgainMeanwhile(t *testing.T) {
 				check.Must(t, err)
 			}
 			create("ada")
-			passed.Add(int64(2 * time.Minute))
+			passing.Pass(2 * time.Minute)
 			tb.before = func() {
 				if c.after > 0 { // the thread is a tombstone, whose timer another process carries out
 					check.Must(t, other.Sweep(t.Context(), now().Add(time.Hour), nil))

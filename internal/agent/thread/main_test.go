@@ -70,10 +70,7 @@ func newStore(t testing.TB) (*thread.Store, *meter) {
 }
 
 // ticking returns a clock on which each reading is a microsecond later.
-func ticking() clock.Clock {
-	var micros atomic.Int64
-	return func() time.Time { return start.Add(time.Duration(micros.Add(1)) * time.Microsecond) }
-}
+func ticking() clock.Clock { return fixtures.NewClockAt(start, time.Microsecond).Now }
 
 func newRef() thread.Ref {
 	return thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}

@@ -119,8 +119,8 @@ func (f *fixture) elsewhere(t *testing.T) *fixture {
 	t.Helper()
 	other := *f
 	tb := fixtures.TableAt(t, f.file)
-	other.table, other.threads = tb, thread.NewStore(tb, f.now, quota.Limits{}, slog.Default())
-	other.runs = run.NewStore(run.Config{Table: tb, Threads: other.threads, Workflow: noRollouts{}, Now: f.now})
+	other.table, other.threads = tb, thread.NewStore(tb, f.clock.Now, quota.Limits{}, slog.Default())
+	other.runs = run.NewStore(run.Config{Table: tb, Threads: other.threads, Workflow: noRollouts{}, Now: f.clock.Now})
 	served, _ := other.apart(t, budget.New(64<<20))
 	return served
 }

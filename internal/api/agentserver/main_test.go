@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -87,7 +86,7 @@ type fixture struct {
 	// rescue looks for unfinished work as if it were much later.
 	rescue func(context.Context) error
 	// ahead is the time by which the clock of threads and runs is ahead.
-	ahead *atomic.Int64
+	clock *fixtures.RunningClock
 	// served gets the path of each request that the server has finished.
 	served chan string
 }
@@ -138,10 +137,10 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	t.Helper()
 	key, file := fixtures.Key(t), filepath.Join(t.TempDir(), "table.db")
 	tb := fixtures.TableAt(t, file)
-	f := &fixture{file: file, served: make(chan string, 10_000), ahead: new(atomic.Int64), answers: &fixtures.Mortal{Table: tb}}
+	f := &fixture{file: file, served: make(chan string, 10_000), clock: new(fixtures.RunningClock), answers: &fixtures.Mortal{Table: tb}}
 	log := slog.New(slog.DiscardHandler)
 	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
-	threads := thread.NewStore(tb, f.now, limits, slog.Default())
+	threads := thread.NewStore(tb, f.clock.Now, limits, slog.Default())
 	runs := f.work(t, tb, threads, agent)
 	hooks := webhook.NewStore(webhook.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
 	apiKeys := apikey.NewStore(tb, key, clock.System)
@@ -151,7 +150,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	f.threads, f.runs, f.table = threads, runs, tb
 	f.hasher = key
 	mux := web.NewMux(log)
-	mux.Limiter = web.NewLimiter(limits, web.Limits{}, f.now)
+	mux.Limiter = web.NewLimiter(limits, web.Limits{}, f.clock.Now)
 	config := agentserver.Config{
 		Assistants: assistants, Store: store.NewStore(tb, clock.System, limits, slog.Default()), Crons: f.crons, Metrics: counted{metrics.New()},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
@@ -180,8 +179,6 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 }
 
 // now is the time of threads and runs.
-func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
-
 // work starts the workflow engine with the runner on it, and returns the store of the runs
 // that they carry out.
 func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agent compute.Endpoint) *run.Store {
@@ -198,7 +195,7 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 		}},
 	})
 	check.Must(t, err)
-	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: f.now})
+	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: f.clock.Now})
 	later := func() time.Time { return clock.System().Add(time.Hour) }
 	f.rescue = func(ctx context.Context) error {
 		return run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: later}).Rescue(ctx, later())

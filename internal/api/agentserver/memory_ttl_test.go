@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ import (
 // aging is a fixture whose items age only when a test says so.
 type aging struct {
 	fixture
-	passed *atomic.Int64
+	passed *fixtures.Clock
 	items  *sqlite.Table
 }
 
@@ -45,9 +44,8 @@ func setUpAgingAs(t *testing.T, asked build.Settings, change ...func(*agentserve
 	f := setUpUndeployed(t, nil, 0)
 	f.settings = asked
 	f.deploy(t, "agent", "weather")
-	a := aging{fixture: *f, passed: new(atomic.Int64)}
-	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	now := func() time.Time { return began.Add(time.Duration(a.passed.Load())) }
+	a := aging{fixture: *f, passed: fixtures.NewClockAt(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0)}
+	now := a.passed.Now
 	items := fixtures.Table(t, sqlite.WithClock(now))
 	a.items = items
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
@@ -65,7 +63,7 @@ func setUpAgingAs(t *testing.T, asked build.Settings, change ...func(*agentserve
 }
 
 // age lets some time go by for the items.
-func (a aging) age(by time.Duration) { a.passed.Add(int64(by)) }
+func (a aging) age(by time.Duration) { a.passed.Pass(by) }
 
 // lend puts an item that lives for ttl minutes; nil is for ever.
 func (a aging) lend(t *testing.T, namespace string, ttl any) {

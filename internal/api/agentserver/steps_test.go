@@ -252,7 +252,7 @@ func TestAnAgentThatKeepsCheckpointsShowsItsSteps(t *testing.T) {
 func TestASlowAgentMayStillKeepCheckpoints(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
-	runs := run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: noRollouts{}, Now: f.now})
+	runs := run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: noRollouts{}, Now: f.clock.Now})
 	for name, test := range map[string]struct {
 		step func(*run.Attempt) error
 		want string

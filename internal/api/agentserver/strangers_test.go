@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -26,8 +25,7 @@ func slow(burst int) web.Rate { return web.Rate{PerSecond: 1e-3, Burst: burst} }
 func shared(t *testing.T) *quota.Strangers {
 	t.Helper()
 	hasher := fixtures.Key(t)
-	begin := time.Now()
-	now := func() time.Time { return begin }
+	now := fixtures.NewClock().Now
 	return &quota.Strangers{
 		Table: fixtures.Table(t, sqlite.WithClock(now)), Hasher: func(context.Context) (secret.Hasher, error) { return hasher, nil },
 		Now: now, Log: slog.New(slog.DiscardHandler),

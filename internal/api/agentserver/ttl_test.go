@@ -13,8 +13,8 @@ import (
 // pass lets some time go by, and then lets the timer look at the threads.
 func (f *fixture) pass(t *testing.T, minutes int64) {
 	t.Helper()
-	f.ahead.Add(minutes * int64(time.Minute))
-	check.Must(t, f.threads.Sweep(t.Context(), f.now(), nil))
+	f.clock.Pass(time.Duration(minutes) * time.Minute)
+	check.Must(t, f.threads.Sweep(t.Context(), f.clock.Now(), nil))
 }
 
 // states counts the states of a thread's history.

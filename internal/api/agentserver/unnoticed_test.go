@@ -35,7 +35,7 @@ func setUpUnnoticed(t *testing.T, agent stoppable) *fixture {
 func (f *fixture) wantExpected(t *testing.T, want int) {
 	t.Helper()
 	found := 0
-	for _, query := range keys.DueClients.Until(f.now().Add(time.Hour)) {
+	for _, query := range keys.DueClients.Until(f.clock.Now().Add(time.Hour)) {
 		page, err := f.table.Query(t.Context(), query)
 		check.Must(t, err)
 		found += len(page.Items)
@@ -70,8 +70,8 @@ func TestARunEndsWithoutAClientThatNobodySeesGo(t *testing.T) {
 			answer := f.open(t.Context(), t, "POST", f.path(thread+c.create), with(saying("one"), "on_disconnect", c.option), headers)
 			defer answer.Body.Close()
 			run := thread + "/runs/" + receiveOr(t, agent.reached, "the run's start")
-			f.ahead.Add(int64(c.lasts))
-			check.Must(t, f.runs.CancelMissed(t.Context(), f.now()))
+			f.clock.Pass(c.lasts)
+			check.Must(t, f.runs.CancelMissed(t.Context(), f.clock.Now()))
 			if got := f.status(t, run); got != "running" {
 				t.Errorf("the run is %s when its client may still come", got)
 			}
@@ -79,8 +79,8 @@ func TestARunEndsWithoutAClientThatNobodySeesGo(t *testing.T) {
 				again := f.open(t.Context(), t, "GET", f.path(run+c.join), nil, headers)
 				defer again.Body.Close()
 			}
-			f.ahead.Add(int64(2 * time.Minute))
-			check.Must(t, f.runs.CancelMissed(t.Context(), f.now()))
+			f.clock.Pass(2 * time.Minute)
+			check.Must(t, f.runs.CancelMissed(t.Context(), f.clock.Now()))
 			if got := f.status(t, run); got != c.want {
 				t.Errorf("the run is %s, want %s", got, c.want)
 			}
@@ -105,8 +105,8 @@ func TestAToolsAnswerMayLastAsLongAsAFunction(t *testing.T) {
 		later time.Duration
 		want  string
 	}{{15 * time.Minute, "running"}, {2 * time.Minute, "interrupted"}} {
-		f.ahead.Add(int64(c.later))
-		check.Must(t, f.runs.CancelMissed(t.Context(), f.now()))
+		f.clock.Pass(c.later)
+		check.Must(t, f.runs.CancelMissed(t.Context(), f.clock.Now()))
 		if got := f.status(t, path); got != c.want {
 			t.Errorf("%s later the run is %s, want %s", c.later, got, c.want)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,10 +28,8 @@ type fixture struct {
 	keys    *apikey.Store
 	members *workspace.Store
 	tenant  string
-	ahead   atomic.Int64 // nanoseconds that the clock is ahead
+	clock   fixtures.RunningClock
 }
-
-func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
@@ -44,12 +41,12 @@ func setUp(t *testing.T) *fixture {
 func setUpAs(t *testing.T, secure bool) *fixture {
 	t.Helper()
 	f, key, table := &fixture{}, fixtures.Key(t), fixtures.Table(t)
-	f.members = workspace.NewStore(table, f.now)
+	f.members = workspace.NewStore(table, f.clock.Now)
 	made, err := f.members.Create(t.Context(), "one")
 	check.Must(t, err)
 	f.tenant = made.ID
-	f.keys = apikey.NewStore(table, key, f.now)
-	sessions := session.NewStore(table, f.keys, f.members, f.now)
+	f.keys = apikey.NewStore(table, key, f.clock.Now)
+	sessions := session.NewStore(table, f.keys, f.members, f.clock.Now)
 	authenticator := auth.New(f.keys)
 	cookies := auth.SessionCookies{Secure: secure}
 	authenticator.AcceptSessions(sessions, cookies)
@@ -153,12 +150,12 @@ func TestASessionEnds(t *testing.T) {
 	f.want(t, http.StatusNoContent, "DELETE", "/console/session", "", "Cookie", closed, auth.HeaderConsole, closedProof)
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", closed, auth.HeaderConsole, closedProof)
 	f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, oldProof)
-	f.ahead.Add(int64(session.Life))
+	f.clock.Pass(session.Life)
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, oldProof)
 
 	expiring, key := f.issue(t, apikey.NewKey{Role: workspace.Admin, Lifetime: time.Hour})
 	last, lastProof := f.signIn(t, key)
-	f.ahead.Add(int64(expiring.Expires.Sub(f.now())) + int64(time.Second))
+	f.clock.Pass(expiring.Expires.Sub(f.clock.Now()) + time.Second)
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", last, auth.HeaderConsole, lastProof)
 }
 
@@ -171,7 +168,7 @@ func TestAttackACodeIsUsedTwiceLateOrWithoutItsKey(t *testing.T) {
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", used, auth.HeaderConsole, "1")
 	check.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", orphaned, auth.HeaderConsole, "1")
-	f.ahead.Add(int64(session.CodeLife))
+	f.clock.Pass(session.CodeLife)
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", late, auth.HeaderConsole, "1")
 	for _, body := range []string{"", "{}", `{"code":""}`, "[]", `{"code":"` + strings.Repeat("A", 2000) + `"}`} {
 		f.want(t, http.StatusBadRequest, "POST", "/console/session", body, auth.HeaderConsole, "1")

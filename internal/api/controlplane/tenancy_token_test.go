@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // tokenFixture is the control plane that accepts tokens of an issuer of people and of an issuer
@@ -21,10 +21,8 @@ import (
 type tokenFixture struct {
 	*fixture
 	people, ci *oidctest.Issuer
-	moved      atomic.Int64
+	clock      fixtures.RunningClock
 }
-
-func (f *tokenFixture) now() time.Time { return time.Now().Add(time.Duration(f.moved.Load())) }
 
 func setUpTokens(t *testing.T) *tokenFixture {
 	t.Helper()
@@ -35,7 +33,7 @@ func setUpTokens(t *testing.T) *tokenFixture {
 	config.Authenticator = auth.NewWithTokens(f.keys, &oidc.Tokens{
 		Verifier: oidc.NewVerifier([]oidc.Issuer{
 			{URL: f.people.URL, Audience: oidctest.Audience, Members: true}, {URL: f.ci.URL, Audience: oidctest.Audience},
-		}, client, f.now),
+		}, client, f.clock.Now),
 		Workspaces: config.Workspaces, Rules: config.Rules,
 	})
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
@@ -59,7 +57,7 @@ func TestAPipelineNeedsNoStoredKey(t *testing.T) {
 	rule(t, trustedJobs)
 	f := setUpTokens(t)
 	job := func(repository, ref string) map[string]string {
-		return f.bearer(f.ci.Token(f.now(), object{"sub": "repo:team/agent", "repository_id": repository, "ref": ref}))
+		return f.bearer(f.ci.Token(f.clock.Now(), object{"sub": "repo:team/agent", "repository_id": repository, "ref": ref}))
 	}
 	create := func(name string, headers map[string]string) response {
 		return f.send(t, "POST", "/v2/deployments", fromGit(name), headers)
@@ -79,7 +77,7 @@ func TestAPipelineNeedsNoStoredKey(t *testing.T) {
 	wantDetail(t, create("elsewhere", another), http.StatusForbidden, stranger)
 	elsewhere := oidctest.New(t)
 	for what, claims := range map[string]object{"forged": {"iss": f.ci.URL}, "unknown": {}} {
-		token := elsewhere.Token(f.now(), with(with(claims, "repository_id", "7"), "ref", "refs/heads/main"))
+		token := elsewhere.Token(f.clock.Now(), with(with(claims, "repository_id", "7"), "ref", "refs/heads/main"))
 		wantStatus(t, create(what, f.bearer(token)), http.StatusUnauthorized)
 	}
 	wantStatus(t, f.send(t, "DELETE", "/v2/deployments/"+created.id("id"), nil, job("7", "refs/heads/main")), http.StatusForbidden)
@@ -97,8 +95,8 @@ func TestAMembersTokenActsWithTheMembersRole(t *testing.T) {
 	t.Parallel()
 	rule(t, memberTokens)
 	f := setUpTokens(t)
-	ada := f.bearer(f.people.Token(f.now(), object{"sub": "u1", "email": "Ada@example.test", "email_verified": true}))
-	bob := f.bearer(f.people.Token(f.now(), object{"sub": "u2"}))
+	ada := f.bearer(f.people.Token(f.clock.Now(), object{"sub": "u1", "email": "Ada@example.test", "email_verified": true}))
+	bob := f.bearer(f.people.Token(f.clock.Now(), object{"sub": "u2"}))
 	wants := func(who map[string]string, read, create, manage int) {
 		t.Helper()
 		wantStatus(t, f.send(t, "GET", "/v2/deployments", nil, who), read)
@@ -134,19 +132,19 @@ func TestTheKeysOfAnIssuerAreRotated(t *testing.T) {
 		return f.send(t, "GET", "/v2/deployments", nil, f.bearer(token))
 	}
 	token := func() string {
-		return f.people.Token(f.now().Add(time.Hour), object{"sub": "u1", "iat": f.now().Unix()})
+		return f.people.Token(f.clock.Now().Add(time.Hour), object{"sub": "u1", "iat": f.clock.Now().Unix()})
 	}
 	first := token()
 	wantStatus(t, read(first), http.StatusOK)
 	f.people.Rotate()
 	wantStatus(t, read(token()), http.StatusUnauthorized) // the server asked the issuer a moment ago
-	f.moved.Add(int64(30 * time.Second))
+	f.clock.Pass(30 * time.Second)
 	wantStatus(t, read(token()), http.StatusOK)
 	wantStatus(t, read(first), http.StatusOK)
 	f.people.Withdraw()
-	f.moved.Add(int64(time.Hour))
+	f.clock.Pass(time.Hour)
 	wantStatus(t, read(first), http.StatusUnauthorized)
 	wantStatus(t, read(token()), http.StatusOK)
-	f.moved.Add(int64(3 * time.Hour))
+	f.clock.Pass(3 * time.Hour)
 	wantDetail(t, read(first), http.StatusUnauthorized, "The bearer token is signed with a key (kid) that its issuer does not publish.")
 }

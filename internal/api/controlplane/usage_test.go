@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // withoutFigure are the quotas that the workspace is shown without a figure of their use.
@@ -38,9 +38,8 @@ func TestWhatAWorkspaceUsesNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setUp(t)
-			var passed atomic.Int64
-			begin := clock.System().Truncate(window)
-			now := func() time.Time { return begin.Add(time.Duration(passed.Load())) }
+			passing := fixtures.NewClockAt(clock.System().Truncate(window), 0)
+			now := passing.Now
 			limiter := web.NewLimiter(quota.Limits{}, web.Limits{}, now)
 			usage := f.config.Quotas
 			if usage.Live = limiter; isStack {
@@ -59,10 +58,10 @@ func TestWhatAWorkspaceUsesNow(t *testing.T) {
 				wantStatus(t, f.call(t, "GET", "/v2/webhooks", nil), http.StatusOK)
 			}
 			want(f.own, quota.Requests, 0)
-			passed.Add(int64(window))
+			passing.Pass(window)
 			want(f.own, quota.Requests, requests*int64(time.Second)/int64(window))
 			want(f.other, quota.Requests, 0)
-			passed.Add(2 * int64(window))
+			passing.Pass(2 * window)
 			want(f.own, quota.Requests, 0)
 
 			f.create(t, fromGit("weather")) // the stream tells of it

@@ -8,9 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -44,12 +42,10 @@ type fixture struct {
 	tenant     string
 	member     workspace.Member
 	client     *http.Client
-	ahead      atomic.Int64 // nanoseconds that the server's clock is ahead
+	clock      fixtures.RunningClock
 	// binders are the cookies that came with codes of sign-ins, by code.
 	binders map[string]string
 }
-
-func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
@@ -65,13 +61,13 @@ func setUpAs(t *testing.T, secure bool, log *slog.Logger) *fixture {
 	t.Cleanup(transport.CloseIdleConnections)
 	f.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	key, table := fixtures.Key(t), fixtures.Table(t)
-	f.workspaces = workspace.NewStore(table, f.now)
+	f.workspaces = workspace.NewStore(table, f.clock.Now)
 	made, err := f.workspaces.Create(t.Context(), "one")
 	check.Must(t, err)
 	f.tenant = made.ID
 	f.member = f.join(t, f.tenant, workspace.Viewer)
-	keys := apikey.NewStore(table, key, f.now)
-	sessions := session.NewStore(table, keys, f.workspaces, f.now)
+	keys := apikey.NewStore(table, key, f.clock.Now)
+	sessions := session.NewStore(table, keys, f.workspaces, f.clock.Now)
 	authenticator, cookies := auth.New(keys), auth.SessionCookies{Secure: secure}
 	authenticator.AcceptSessions(sessions, cookies)
 	mux := web.NewMux(log)
@@ -87,7 +83,7 @@ func setUpAs(t *testing.T, secure bool, log *slog.Logger) *fixture {
 	t.Cleanup(f.Close)
 	console.Register(mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: f.URL, Cookies: cookies})
 	signin.Register(mux, signin.Config{
-		Client:     oidc.NewClient(oidc.Issuer{URL: f.issuer.URL, Audience: oidctest.ClientID, Members: true}, f.client, f.now),
+		Client:     oidc.NewClient(oidc.Issuer{URL: f.issuer.URL, Audience: oidctest.ClientID, Members: true}, f.client, f.clock.Now),
 		Workspaces: f.workspaces, Sessions: sessions, Cookies: cookies, BaseURL: f.URL,
 	})
 	return f

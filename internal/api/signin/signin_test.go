@@ -121,7 +121,7 @@ func TestAnIssuerThatDoesNotAnswer(t *testing.T) {
 	callback := f.back(t, b)
 	f.issuer.Close()
 	f.wantRefused(t, "a code", "issuer", callback, b.header())
-	f.ahead.Add(int64(25 * time.Hour)) // the keys of the issuer are kept for a day
+	f.clock.Pass(25 * time.Hour) // the keys of the issuer are kept for a day
 	if answer, text := f.send(t, "GET", signin.BrowserPath, ""); answer.Header.Get("Location") != "/console/#/sign-in/refused/issuer" {
 		t.Errorf("got %d %s to %s", answer.StatusCode, text, answer.Header.Get("Location"))
 	}
@@ -182,6 +182,6 @@ func TestASessionOfTheCommandLine(t *testing.T) {
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", bearer(granted.Token)...)
 	f.want(t, http.StatusUnauthorized, "DELETE", signin.TokenPath, "")
 	f.want(t, http.StatusOK, "GET", "/whoami", "", bearer(again.Token)...)
-	f.ahead.Add(int64(session.Life))
+	f.clock.Pass(session.Life)
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", bearer(again.Token)...)
 }

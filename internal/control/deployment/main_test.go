@@ -33,7 +33,7 @@ type fixture struct {
 	integrations *integration.Service
 	engine       *engine
 	sealer       *keyfile.Key
-	clock        *fixtures.MovingClock
+	clock        *fixtures.Clock
 }
 
 func setUp(t testing.TB) *fixture {

@@ -25,7 +25,7 @@ type fixture struct {
 	*integration.Service
 	file   string
 	table  *sqlite.Table
-	clock  *fixtures.MovingClock
+	clock  *fixtures.Clock
 	github *githubtest.Server
 	config integration.Config
 }

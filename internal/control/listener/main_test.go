@@ -43,7 +43,7 @@ type fixture struct {
 	target *listener.Target
 	file   string
 	table  *sqlite.Table
-	clock  *fixtures.MovingClock
+	clock  *fixtures.Clock
 	config listener.Config
 }
 
@@ -53,7 +53,7 @@ func setUp(t *testing.T) *fixture {
 	return setUpAt(t, moving, moving.Now)
 }
 
-func setUpAt(t *testing.T, moving *fixtures.MovingClock, now clock.Clock) *fixture {
+func setUpAt(t *testing.T, moving *fixtures.Clock, now clock.Clock) *fixture {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "table.db")
 	key := fixtures.Key(t)

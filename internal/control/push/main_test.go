@@ -86,7 +86,7 @@ type fixture struct {
 	*builds
 	file         string
 	table        *recorder
-	clock        *fixtures.MovingClock
+	clock        *fixtures.Clock
 	integrations *integration.Service
 	github       *githubtest.Server
 	config       push.Config

@@ -86,7 +86,7 @@ func TestACanaryDoesNotWaitForever(t *testing.T) {
 			looks := 0
 			s.whenLookedAt(d.Active, func() {
 				looks++
-				minded.later.Add(int64(30 * time.Second))
+				minded.later.Pass(30 * time.Second)
 			})
 			s.patch(t, d.Ref, again("dev"))
 			d = s.settle(t, d.Ref)

@@ -285,7 +285,7 @@ func TestACanaryThatIsLostIsStartedAgain(t *testing.T) {
 	s, minded = mind(t, func(release compute.Release) string {
 		if minded.asked.Load() == 1 {
 			s.target.lose()
-			minded.later.Add(-int64(time.Hour)) // no time passes
+			minded.later.Pass(-time.Hour) // no time passes
 		}
 		return ""
 	})

@@ -282,7 +282,7 @@ func TestTheWaitForRoomBeginsWithTheStep(t *testing.T) {
 	d := s.create(t, fromGit("weather"))
 	<-building
 	queued := s.patch(t, d.Ref, again("next")).Latest
-	late.Store(int64(12 * time.Hour))
+	late.Pass(12 * time.Hour)
 	m.builder.injected = &build.NoCapacity{Quota: "builds"}
 	m.builder.fail("Start", 3)
 	m.builder.finish()

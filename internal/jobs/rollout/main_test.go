@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,17 +72,13 @@ func newMachine(t *testing.T) *machine {
 
 // hurried is a clock that goes on by more than the longest pause of a machine each time it is read,
 // so that an engine never waits.
-func hurried() clock.Clock {
-	var ticks atomic.Int64
-	begin := clock.System()
-	return func() time.Time { return begin.Add(time.Duration(ticks.Add(1)) * 61 * time.Second) }
-}
+func hurried() clock.Clock { return fixtures.NewClockAt(clock.System(), 61*time.Second).Now }
 
-// late returns by how much the machine's clock is late from then on.
-func (m *machine) late() *atomic.Int64 {
-	var late atomic.Int64
-	m.now = func() time.Time { return clock.System().Add(time.Duration(late.Load())) }
-	return &late
+// late returns the clock that the machine has from then on.
+func (m *machine) late() *fixtures.RunningClock {
+	late := new(fixtures.RunningClock)
+	m.now = late.Now
+	return late
 }
 
 // server is one process on a machine.

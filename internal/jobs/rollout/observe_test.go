@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // minder is a target whose releases relapse when the test says so.
@@ -22,7 +22,7 @@ type minder struct {
 	relapses func(compute.Release) string
 	asked    atomic.Int64
 	// later is how much time has passed while releases stayed healthy.
-	later atomic.Int64
+	later fixtures.RunningClock
 	// waited, when not nil, is told of each wait. The wait then lasts as long as it may, and
 	// no time passes.
 	waited chan struct{}
@@ -39,7 +39,7 @@ func (m *minder) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	release, _ := m.release(ref.Revision)
 	why := m.relapses(release)
 	if why == "" {
-		m.later.Add(int64(time.Hour))
+		m.later.Pass(time.Hour)
 	}
 	return why, nil
 }
@@ -57,7 +57,7 @@ func mind(t *testing.T, relapses func(compute.Release) string) (*server, *minder
 func (s *server) minded(relapses func(compute.Release) string) *minder {
 	minded := &minder{target: s.target, relapses: relapses}
 	s.rollout.Targets[revision.GitHub] = minded
-	s.rollout.Now = func() time.Time { return clock.System().Add(time.Duration(minded.later.Load())) }
+	s.rollout.Now = minded.later.Now
 	return minded
 }
 

@@ -81,7 +81,7 @@ func TestRescueLeavesAWorkflowThatRunsAlone(t *testing.T) {
 	waiting := awaited(&m.builder.fake)
 	d := s.create(t, fromGit("weather"))
 	<-waiting
-	late.Store(int64(time.Hour))
+	late.Pass(time.Hour)
 	s.rescue(t)
 	if got := s.revision(t, d.Ref, d.Latest); got.Status != revision.Building || got.Reason != "" {
 		t.Errorf("it is %s now: %s", got.Status, got.Message)
@@ -124,7 +124,7 @@ func TestAThrottledRolloutSaysSo(t *testing.T) {
 				}
 			}
 			says("", "")
-			late.Store(int64(2 * time.Minute))
+			late.Pass(2 * time.Minute)
 			says("NO_CAPACITY", "quota of concurrent executions of Lambda")
 			close(performed)
 			s.settle(t, d.Ref)

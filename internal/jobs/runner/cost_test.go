@@ -109,8 +109,8 @@ func TestASilentAgentKeepsItsLease(t *testing.T) {
 	watcher := f.table.Watch(r.Key())
 	defer watcher.Stop()
 	for range 6 {
-		f.ahead.Add(int64(11 * time.Second))
-		moved := f.now()
+		f.clock.Pass(11 * time.Second)
+		moved := f.clock.Now()
 		for got := r; got.Updated.Before(moved); { // until a heartbeat has written
 			<-watcher.C()
 			var err error
@@ -118,7 +118,7 @@ func TestASilentAgentKeepsItsLease(t *testing.T) {
 			f.must(err)
 		}
 		before := f.table.transactions.Load()
-		f.must(f.runs.Rescue(t.Context(), f.now()))
+		f.must(f.runs.Rescue(t.Context(), f.clock.Now()))
 		if after := f.table.transactions.Load(); after != before {
 			t.Error("the lease was over, though its worker is alive")
 		}
@@ -218,8 +218,8 @@ func TestASilentAgentsInputIsShown(t *testing.T) {
 		return nil
 	}, func(c *runner.Config) { c.Heartbeat, c.SilentHeartbeat = time.Millisecond, never })
 	f.until(r, graph.EventValues)
-	f.ahead.Add(int64(11 * time.Second))
-	moved := f.now()
+	f.clock.Pass(11 * time.Second)
+	moved := f.clock.Now()
 	for range 20 { // this gives it time to look too early
 		f.join(f.create(f.newThread(), "other", run.Enqueue))
 	}
@@ -252,7 +252,7 @@ func TestARunWithoutReadersIsWrittenSeldom(t *testing.T) {
 			}), func(c *runner.Config) {
 				c.FlushDelay, c.FlushInterval, c.ReaderlessInterval, c.Heartbeat = time.Nanosecond, time.Millisecond, never, never
 			})
-			f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now, Paced: true})
+			f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.clock.Now, Paced: true})
 			f.config.Runs = f.runs
 			f.startEngine()
 			r := f.create(f.newThread(), "hi", run.Enqueue)

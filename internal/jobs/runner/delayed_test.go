@@ -34,7 +34,7 @@ func TestADelayedRunIsNoFailure(t *testing.T) {
 	if got, err := step("Due"); err != nil || got != fmt.Sprintf(`{"due":%q}`, clock.Format(delayed.Due)) {
 		t.Errorf("got %s, %v, want %s", got, err, clock.Format(delayed.Due))
 	}
-	f.ahead.Add(int64(2 * time.Hour))
+	f.clock.Pass(2 * time.Hour)
 	if _, err := step("Work"); err != nil {
 		t.Error(err)
 	}
@@ -43,7 +43,7 @@ func TestADelayedRunIsNoFailure(t *testing.T) {
 	}
 	var due struct{ Due string }
 	got, err := step("Due")
-	if err = errors.Join(err, json.Unmarshal([]byte(got), &due)); err != nil || due.Due > clock.Format(f.now()) {
+	if err = errors.Join(err, json.Unmarshal([]byte(got), &due)); err != nil || due.Due > clock.Format(f.clock.Now()) {
 		t.Errorf("a run that waits for nothing is due at %s, %v", got, err)
 	}
 }
@@ -67,7 +67,7 @@ func TestARunThatNoWorkerCouldTakeUpIsPutBack(t *testing.T) {
 			waiting, err := f.runs.Create(t.Context(), f.newThread(), run.Request{Graph: "agent", After: time.Hour})
 			f.must(err)
 			f.cutOff(f.engine) // only the steps of this test work on the run
-			f.ahead.Add(int64(2 * time.Hour))
+			f.clock.Pass(2 * time.Hour)
 			task := runner.New(f.config).Task
 			for _, step := range []string{"GiveUp", "Work"} {
 				_, err := task(t.Context(), stepOf(waiting, step, fmt.Sprintf(`,"error":{"Error":%q,"Cause":"{}"}`, name)))

@@ -123,7 +123,7 @@ type fixture struct {
 	target  *deployed
 	config  runner.Config
 	engine  *engine
-	ahead   atomic.Int64 // how far the clock is ahead
+	clock   fixtures.RunningClock
 	// slice, if not nil, returns how long the agent's work may take in the next task.
 	slice func() time.Duration
 	// apart gives each task a runner of its own, as if it ran in a process of its own.
@@ -156,8 +156,8 @@ func newFixtureOn(t testing.TB, tb table.Table, endpoint compute.Endpoint, slice
 	t.Helper()
 	f := &fixture{t: t, table: &counted{Table: table.Held(tb)}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
-	f.threads = thread.NewStore(f.table, f.now, quota.Limits{}, slog.Default())
-	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now, MaxBody: maxBody})
+	f.threads = thread.NewStore(f.table, f.clock.Now, quota.Limits{}, slog.Default())
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.clock.Now, MaxBody: maxBody})
 	f.config = runner.Config{
 		Runs: f.runs, Deployments: f.target, Target: f.target, Graph: graph.NewClient(nil), Log: slog.New(slog.DiscardHandler),
 	}
@@ -199,7 +199,7 @@ func (f *fixture) startEngine() {
 			}
 			return task(ctx, input)
 		}},
-		Now: f.now,
+		Now: f.clock.Now,
 		Log: slog.New(slog.DiscardHandler),
 		Observer: func(event local.Event) {
 			switch event.Type {
@@ -238,8 +238,6 @@ func (f *fixture) Stop(ctx context.Context, machine workflow.Machine, name, caus
 func (f *fixture) Describe(ctx context.Context, machine workflow.Machine, name string) (workflow.Execution, error) {
 	return f.engine.Describe(ctx, machine, name)
 }
-
-func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
 
 func (f *fixture) must(err error) {
 	f.t.Helper()

@@ -3,7 +3,6 @@ package audit_test
 import (
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,19 +16,11 @@ import (
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// watch is a clock that is moved by hand.
-type watch struct{ micros atomic.Int64 }
-
-func (w *watch) now() time.Time { return time.UnixMicro(w.micros.Load()).UTC() }
-
-func (w *watch) after(d time.Duration) { w.micros.Add(d.Microseconds()) }
-
-func setUp(t *testing.T) (*audit.Store, *sqlite.Table, *watch) {
+func setUp(t *testing.T) (*audit.Store, *sqlite.Table, *fixtures.Clock) {
 	t.Helper()
-	clock := &watch{}
-	clock.micros.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro())
-	tb := fixtures.Table(t, sqlite.WithClock(clock.now))
-	return audit.NewStore(tb, clock.now), tb, clock
+	clock := fixtures.NewClockAt(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), 0)
+	tb := fixtures.Table(t, sqlite.WithClock(clock.Now))
+	return audit.NewStore(tb, clock.Now), tb, clock
 }
 
 func list(t *testing.T, s *audit.Store, workspace string, page audit.Page) (resources []string, next string) {
@@ -51,7 +42,7 @@ func TestAttackRefusalsBuryNothing(t *testing.T) {
 	s, _, clock := setUp(t)
 	refuse := func(workspace, key, resource string) {
 		t.Helper()
-		clock.after(time.Microsecond)
+		clock.Pass(time.Microsecond)
 		e := audit.Refusal(audit.By(t.Context(), audit.Actor{Key: key}), resource, "DELETE")
 		if err := s.AddRefusal(t.Context(), workspace, e); err != nil {
 			t.Fatal(err)
@@ -76,7 +67,7 @@ func TestAttackRefusalsBuryNothing(t *testing.T) {
 		refuse("one", "k", strconv.Itoa(i)) // each names another resource
 	}
 	want("one", 30)
-	clock.after(time.Minute)
+	clock.Pass(time.Minute)
 	refuse("one", "k", "d")
 	if newest := want("one", 31)[0]; newest.Detail != "DELETE (before it, 4972 refusals were not noted)" {
 		t.Errorf("the newest entry says %q", newest.Detail)
@@ -89,7 +80,7 @@ func TestPages(t *testing.T) {
 	s, _, clock := setUp(t)
 	add := func(workspace, resource string) {
 		t.Helper()
-		clock.after(time.Millisecond)
+		clock.Pass(time.Millisecond)
 		if err := s.Add(t.Context(), workspace, audit.New(t.Context(), audit.CreateKey, resource, "")); err != nil {
 			t.Fatal(err)
 		}
@@ -118,9 +109,9 @@ func TestPages(t *testing.T) {
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	s, _, clock := setUp(t)
-	start := clock.now()
+	start := clock.Now()
 	for i := range 30 {
-		clock.after(time.Second)
+		clock.Pass(time.Second)
 		e := audit.New(audit.By(t.Context(), audit.Actor{Key: "k" + strconv.Itoa(i%2), Subject: "s" + strconv.Itoa(i%3)}), audit.CreateKey, strconv.Itoa(i), "")
 		if i%10 == 0 {
 			e.Action, e.Outcome = audit.RevokeKey, audit.Refused
@@ -184,7 +175,7 @@ func TestAnEntrySaysWho(t *testing.T) {
 		t.Fatalf("got %v (%v)", got, err)
 	}
 	got[0].ID = ""
-	want := audit.Entry{Actor: actor, Action: audit.UpdateDeployment, Resource: "d", Outcome: audit.Refused, Detail: "words", At: clock.now()}
+	want := audit.Entry{Actor: actor, Action: audit.UpdateDeployment, Resource: "d", Outcome: audit.Refused, Detail: "words", At: clock.Now()}
 	if diff := cmp.Diff(want, got[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -196,7 +187,7 @@ func TestAnEntryStandsOrFallsWithItsTransaction(t *testing.T) {
 	t.Parallel()
 	s, tb, clock := setUp(t)
 	entry := audit.New(t.Context(), audit.DeleteDeployment, "d", "")
-	if err := tb.Transact(t.Context(), table.Check{Key: keys.Workspace("w"), If: table.Present()}, entry.Write("w", clock.now())); err == nil {
+	if err := tb.Transact(t.Context(), table.Check{Key: keys.Workspace("w"), If: table.Present()}, entry.Write("w", clock.Now())); err == nil {
 		t.Fatal("the condition held")
 	}
 	if entries, _ := list(t, s, "w", audit.Page{}); len(entries) > 0 {
@@ -214,9 +205,9 @@ func TestEntriesAreKeptForMoreThanAYear(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{366 * 24 * time.Hour, 1}, {35 * 24 * time.Hour, 0}} {
-		clock.after(c.after)
+		clock.Pass(c.after)
 		if entries, _ := list(t, s, "w", audit.Page{}); len(entries) != c.want {
-			t.Errorf("at %s there are %v", clock.now(), entries)
+			t.Errorf("at %s there are %v", clock.Now(), entries)
 		}
 	}
 }

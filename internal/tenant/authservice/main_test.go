@@ -33,7 +33,7 @@ type fixture struct {
 	file   string
 	table  *sqlite.Table
 	key    *keyfile.Key
-	clock  *fixtures.MovingClock
+	clock  *fixtures.Clock
 	oauth  *oauthServer
 	log    *check.Log
 	config authservice.Config

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,8 +34,7 @@ type fixture struct {
 	*event.Log
 
 	table table.Table
-	mu    sync.Mutex
-	now   time.Time
+	clock *fixtures.Clock
 	// newest is the last event of each deployment.
 	newest map[string]string
 }
@@ -44,12 +42,8 @@ type fixture struct {
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	tb := fixtures.DomainTable(t, clock.System)
-	f := &fixture{T: t, table: tb, now: start, newest: map[string]string{}}
-	f.Log = event.NewLog(tb, func() time.Time {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.now
-	}, nil)
+	f := &fixture{T: t, table: tb, clock: fixtures.NewClockAt(start, 0), newest: map[string]string{}}
+	f.Log = event.NewLog(tb, f.clock.Now, nil)
 	return f
 }
 
@@ -153,9 +147,7 @@ func TestAReaderOfAWorkspaceMissesNothing(t *testing.T) {
 		at := start
 		for range 400 {
 			at = at.Add(time.Duration(random.IntN(300)) * time.Millisecond)
-			f.mu.Lock()
-			f.now = at
-			f.mu.Unlock()
+			f.clock.Set(at)
 			d := deploymentID(random.IntN(20))
 			waiting[d] = append(waiting[d], f.chain(d, at, []string{"BUILDING", "DEPLOYED"}[:1+random.IntN(2)]...)...)
 			for other, chains := range waiting {
@@ -218,7 +210,7 @@ func TestAnEventWhoseForerunnerExpiredIsRead(t *testing.T) {
 	f := setUp(t)
 	chain := f.chain(deploymentID(1), start, "CREATING", "BUILDING")
 	f.write(chain[1])
-	f.now = start.Add(2 * time.Minute)
+	f.clock.Set(start.Add(2 * time.Minute))
 	if got, _ := f.read(f.Workspace(workspace), "", 10); !slices.Equal(got, ids(chain[1:])) {
 		t.Errorf("got %v, want %v", got, ids(chain[1:]))
 	}
@@ -239,7 +231,7 @@ func TestPositions(t *testing.T) {
 	if !slices.Equal(got, want) || len(position) > 1000 {
 		t.Errorf("got %d events and a position of %d bytes", len(got), len(position))
 	}
-	f.now = start.Add(100 * time.Millisecond)
+	f.clock.Set(start.Add(100 * time.Millisecond))
 	if got, _ := f.read(f.Workspace(workspace), f.Workspace(workspace).Now(), 7); !slices.Equal(got, want[101:]) {
 		t.Errorf("after the event of now: got %d, want %d", len(got), len(want[101:]))
 	}

@@ -32,14 +32,14 @@ func TestATakeOverIsOvertaken(t *testing.T) {
 	t.Parallel()
 	key := fixtures.Key(t)
 	tb := fixtures.Table(t)
-	c := &stopped{at: setUp(t).clock.now()}
-	f := &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
+	c := fixtures.NewClockAt(setUp(t).clock.Now(), 0)
+	f := &fixture{idempotency.NewStore(tb, key, c.Now), tb, c}
 	between := &overtaken{Table: tb}
-	late := &fixture{idempotency.NewStore(between, key, c.now), tb, c}
+	late := &fixture{idempotency.NewStore(between, key, c.Now), tb, c}
 
 	f.claim(t, request("claimed", "b"))
 	slow := f.claim(t, request("answered", "b"))
-	c.pass(idempotency.Lease)
+	c.Pass(idempotency.Lease)
 	between.happen = func() { f.claim(t, request("claimed", "b")) }
 	late.refuses(t, request("claimed", "b"), fault.Conflict)
 	between.happen = func() {

@@ -25,28 +25,10 @@ import (
 
 const workspace = "0197a000-0000-7000-8000-000000000001"
 
-// stopped is a clock that a test moves.
-type stopped struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *stopped) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *stopped) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
 type fixture struct {
 	*idempotency.Store
 	table *sqlite.Table
-	clock *stopped
+	clock *fixtures.Clock
 }
 
 // setUp opens a table whose own clock is the wall clock, so only the store itself notices that
@@ -55,8 +37,8 @@ func setUp(t *testing.T) *fixture {
 	t.Helper()
 	key := fixtures.Key(t)
 	tb := fixtures.Table(t)
-	c := &stopped{at: time.Now().UTC()}
-	return &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
+	c := fixtures.NewClockAt(time.Now().UTC(), 0)
+	return &fixture{idempotency.NewStore(tb, key, c.Now), tb, c}
 }
 
 func request(key, body string) idempotency.Request {
@@ -129,7 +111,7 @@ func TestAnAnswerIsGivenAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.replays(t, request(name, "b"), want)
-		f.clock.pass(idempotency.Lease + time.Second) // an answer has no lease
+		f.clock.Pass(idempotency.Lease + time.Second) // an answer has no lease
 		f.replays(t, request(name, "b"), want)
 	}
 }
@@ -156,7 +138,7 @@ func TestARequestInFlightIsToBeWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	f.claim(t, request("k", "b"))
-	f.clock.pass(idempotency.Lease - time.Millisecond)
+	f.clock.Pass(idempotency.Lease - time.Millisecond)
 	if refusal := f.refuses(t, request("k", "b"), fault.Conflict); refusal.RetryAfter <= 0 {
 		t.Error("the refusal does not say when to come back")
 	}
@@ -168,7 +150,7 @@ func TestAProcessThatDies(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	slow := f.claim(t, request("k", "b"))
-	f.clock.pass(idempotency.Lease)
+	f.clock.Pass(idempotency.Lease)
 	f.refuses(t, request("k", "other"), fault.Unprocessable)
 	next := f.claim(t, request("k", "b"))
 	f.refuses(t, request("k", "b"), fault.Conflict)
@@ -189,7 +171,7 @@ func TestAnAnswerThatComesLateCounts(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	slow := f.claim(t, request("k", "b"))
-	f.clock.pass(2 * idempotency.Lease)
+	f.clock.Pass(2 * idempotency.Lease)
 	if err := slow.Keep(t.Context(), answer); err != nil {
 		t.Fatal(err)
 	}
@@ -220,11 +202,11 @@ func TestATransactionSettlesItsKey(t *testing.T) {
 	if err := attempt.Keep(t.Context(), idempotency.Answer{Status: 204}); err != nil {
 		t.Error(err)
 	}
-	f.clock.pass(idempotency.Lease) // as if the process has died since
+	f.clock.Pass(idempotency.Lease) // as if the process has died since
 	f.replays(t, request("k", "b"), answer)
 
 	slow := f.claim(t, request("k2", "b"))
-	f.clock.pass(idempotency.Lease)
+	f.clock.Pass(idempotency.Lease)
 	f.claim(t, request("k2", "b"))
 	if err := work("done twice", slow); err == nil {
 		t.Error("the work is done by who was overtaken")
@@ -253,12 +235,12 @@ func TestAnAnswerIsForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := item.Expires, f.clock.now().Add(idempotency.Kept).Truncate(time.Second); !got.Equal(want) {
+	if got, want := item.Expires, f.clock.Now().Add(idempotency.Kept).Truncate(time.Second); !got.Equal(want) {
 		t.Errorf("the table erases it at %s, want %s", got, want)
 	}
-	f.clock.pass(idempotency.Kept - time.Millisecond)
+	f.clock.Pass(idempotency.Kept - time.Millisecond)
 	f.replays(t, request("k", "b"), answer)
-	f.clock.pass(time.Millisecond)
+	f.clock.Pass(time.Millisecond)
 	f.claim(t, request("k", "other"))
 }
 
@@ -324,7 +306,7 @@ func TestOneOfManyIsExecuted(t *testing.T) {
 		if len(attempts) != 1 {
 			t.Errorf("%s: %d of 50 execute the request", moment, len(attempts))
 		}
-		f.clock.pass(idempotency.Lease)
+		f.clock.Pass(idempotency.Lease)
 	}
 }
 
@@ -361,11 +343,11 @@ func TestAnAnswerOfADeploymentThatEncrypts(t *testing.T) {
 		}
 		return answer, nil
 	}
-	encrypted, err := cipher.Open(t.Context(), f.table, f.clock.now, handlers)
+	encrypted, err := cipher.Open(t.Context(), f.table, f.clock.Now, handlers)
 	check.Must(t, err)
-	check.Must(t, encrypted.Transact(t.Context(), cipher.Mark(workspace, "d", f.clock.now())))
+	check.Must(t, encrypted.Transact(t.Context(), cipher.Mark(workspace, "d", f.clock.Now())))
 	key := fixtures.Key(t)
-	f.Store = idempotency.NewStore(encrypted, key, f.clock.now)
+	f.Store = idempotency.NewStore(encrypted, key, f.clock.Now)
 	for name, settle := range map[string]func(*idempotency.Attempt) error{
 		"kept": func(a *idempotency.Attempt) error { return a.Keep(t.Context(), answer) },
 		"settled": func(a *idempotency.Attempt) error {

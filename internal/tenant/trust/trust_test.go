@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,8 +26,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func setUp(t *testing.T) (*trust.Store, table.Table) {
 	t.Helper()
-	var made atomic.Int64 // rules are distinguished by their creation time
-	clock := func() time.Time { return now.Add(time.Duration(made.Add(1)) * time.Millisecond) }
+	clock := fixtures.NewClockAt(now, time.Millisecond).Now // rules are distinguished by their creation time
 	tb := fixtures.Table(t, sqlite.WithClock(clock))
 	for _, w := range []string{"one", "two"} {
 		check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}))

@@ -111,8 +111,8 @@ func TestAttackADeliveryThatEndsTheServer(t *testing.T) {
 	if d.Status != webhook.Failed || !strings.Contains(d.Failure, "The server ended twice") || len(f.receiver.all()) != 0 {
 		t.Errorf("the delivery is %s (%s) after the receiver was told %d times", d.Status, d.Failure, len(f.receiver.all()))
 	}
-	f.moveTo(f.clock().Add(time.Hour))
-	f.must(f.Rescue(t.Context(), f.clock()))
+	f.moveTo(f.clock.Now().Add(time.Hour))
+	f.must(f.Rescue(t.Context(), f.clock.Now()))
 	engine.Close(t.Context())
 	f.must(tb.Close())
 	if calls != 1 {

@@ -47,7 +47,7 @@ func TestAnEventIsSentSigned(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got[0].body, want)
 	}
 	if got[0].header.Get("Webhook-Id") != e.ID || got[0].header.Get("Content-Type") != "application/json" ||
-		got[0].header.Get("Webhook-Timestamp") != strconv.FormatInt(f.clock().Unix(), 10) {
+		got[0].header.Get("Webhook-Timestamp") != strconv.FormatInt(f.clock.Now().Unix(), 10) {
 		t.Errorf("got headers %v", got[0].header)
 	}
 	if err := verify(t, secret, got[0]); err != nil {
@@ -99,7 +99,7 @@ func TestWhatFailsIsSentAgain(t *testing.T) {
 	if again := f.attempt(input); !again.Equal(due) || len(f.deliveries(w.Ref)) != 1 || f.deliveries(w.Ref)[0].Attempts != 1 {
 		t.Errorf("called before %v, it says %v", due, again)
 	}
-	pauses := []time.Duration{due.Sub(f.clock())}
+	pauses := []time.Duration{due.Sub(f.clock.Now())}
 	f.moveTo(due)
 	rest, executions := f.deliver(w.Ref, input)
 	pauses = append(pauses, rest...)
@@ -142,9 +142,9 @@ func TestWhatNeverGetsThroughIsGivenUp(t *testing.T) {
 	w, _ := f.create()
 	f.receiver.answer(500, 500, 500, 500, 500, 500, 500, 500)
 	e := f.tell("DEPLOYED")
-	begun := f.clock()
+	begun := f.clock.Now()
 	pauses, _ := f.deliver(w.Ref, f.engine.take()[0])
-	if took := f.clock().Sub(begun); len(pauses) != 7 || took < 22*time.Hour || took > 34*time.Hour {
+	if took := f.clock.Now().Sub(begun); len(pauses) != 7 || took < 22*time.Hour || took > 34*time.Hour {
 		t.Errorf("it was tried again %d times in %v", len(pauses), took)
 	}
 	d := f.deliveries(w.Ref)[0]
@@ -240,7 +240,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 // entries are the details of the audit log's entries about webhooks, newest first.
 func (f *fixture) entries() []string {
 	f.Helper()
-	found, _, err := audit.NewStore(f.table, f.clock).List(f.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
+	found, _, err := audit.NewStore(f.table, f.clock.Now).List(f.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
 	f.must(err)
 	var details []string
 	for _, e := range found {
@@ -296,7 +296,7 @@ func TestWhoFailsForDaysIsDisabled(t *testing.T) {
 		f.deliver(w.Ref, f.engine.take()[0])
 		now, err := f.Get(t.Context(), w.Ref)
 		f.must(err)
-		if since := f.clock().Sub(now.Failing); now.Enabled != (since < 5*24*time.Hour) {
+		if since := f.clock.Now().Sub(now.Failing); now.Enabled != (since < 5*24*time.Hour) {
 			t.Fatalf("on day %d it is %+v, failing for %v", day, now, since)
 		}
 		if !now.Enabled {
@@ -325,7 +325,7 @@ func TestASecretIsReplaced(t *testing.T) {
 	if errs := errors.Join(verify(t, old, both), verify(t, secret, both)); errs != nil {
 		t.Error(errs)
 	}
-	f.moveTo(f.clock().Add(24 * time.Hour))
+	f.moveTo(f.clock.Now().Add(24 * time.Hour))
 	after := send()
 	if verify(t, secret, after) != nil || verify(t, old, after) == nil {
 		t.Errorf("after a day: %s", after.header.Get("Webhook-Signature"))
@@ -345,13 +345,13 @@ func TestWhatWasLostIsRescued(t *testing.T) {
 	f.tell("DEPLOYED")
 	f.engine.take()
 	f.engine.known[f.engine.names[0]] = workflow.Aborted
-	f.must(f.Rescue(t.Context(), f.clock()))
+	f.must(f.Rescue(t.Context(), f.clock.Now()))
 	if got := f.engine.take(); len(got) != 0 {
 		t.Errorf("what is not overdue was started: %s", got)
 	}
-	f.moveTo(f.clock().Add(3 * time.Minute))
+	f.moveTo(f.clock.Now().Add(3 * time.Minute))
 	for range 3 {
-		f.must(f.Rescue(t.Context(), f.clock()))
+		f.must(f.Rescue(t.Context(), f.clock.Now()))
 	}
 	started := f.engine.take()
 	if len(started) != 2 {
@@ -425,7 +425,7 @@ func TestADeliveryIsBegun(t *testing.T) {
 	f := setUp(t)
 	f.create()
 	gone, cancel := context.WithCancel(t.Context())
-	events := event.Chain("", f.clock(), []event.Event{{Workspace: workspace, Deployment: "d", Type: event.OfStatus("DEPLOYED"), Status: "DEPLOYED"}})
+	events := event.Chain("", f.clock.Now(), []event.Event{{Workspace: workspace, Deployment: "d", Type: event.OfStatus("DEPLOYED"), Status: "DEPLOYED"}})
 	sent, err := f.Notify(gone, workspace, events)
 	f.must(err)
 	var o record.Outbox

@@ -47,37 +47,25 @@ type fixture struct {
 	table    table.Table
 	engine   *engine
 	receiver *receiver
-	mu       sync.Mutex
-	now      time.Time
+	clock    *fixtures.Clock
 }
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	key := fixtures.Key(t)
 	tb := fixtures.DomainTable(t, clock.System)
-	f := &fixture{T: t, table: tb, engine: &engine{known: map[string]workflow.Status{}}, receiver: newReceiver(t), now: clock.System()}
+	f := &fixture{T: t, table: tb, engine: &engine{known: map[string]workflow.Status{}}, receiver: newReceiver(t), clock: fixtures.NewClockAt(clock.System(), time.Microsecond)}
 	f.config = webhook.Config{
-		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock, Log: slog.New(slog.DiscardHandler), Private: outbound.Everywhere,
+		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock.Now, Log: slog.New(slog.DiscardHandler), Private: outbound.Everywhere,
 	}
 	f.Store = webhook.NewStore(f.config)
 	return f
 }
 
-// clock advances by a microsecond each time it is read, so that a later event has a later
-// time.
-func (f *fixture) clock() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now = f.now.Add(time.Microsecond)
-	return clock.Cut(f.now)
-}
-
 // moveTo moves the clock, never back.
 func (f *fixture) moveTo(at time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if at.After(f.now) {
-		f.now = at
+	if at.After(f.clock.Now()) {
+		f.clock.Set(at)
 	}
 }
 
@@ -97,7 +85,7 @@ func (f *fixture) create(types ...event.Type) (webhook.Webhook, string) {
 // tell writes an event as package deployment does, and begins to send it.
 func (f *fixture) tell(status string) event.Event {
 	f.Helper()
-	events := event.Chain("", f.clock(), []event.Event{{
+	events := event.Chain("", f.clock.Now(), []event.Event{{
 		Workspace: workspace, Deployment: "0197a000-0000-7000-8000-0000000000d1", Name: "weather", Type: event.OfStatus(status), Status: status,
 		Revision: "0197a000-0000-7000-8000-0000000000e1",
 	}})
@@ -137,7 +125,7 @@ func (f *fixture) attempt(input json.RawMessage) time.Time {
 func (f *fixture) drive(input json.RawMessage) (pauses []time.Duration) {
 	f.Helper()
 	for due := f.attempt(input); !due.IsZero(); due = f.attempt(input) {
-		pause := due.Sub(f.clock())
+		pause := due.Sub(f.clock.Now())
 		if pause > 6*time.Minute {
 			f.Errorf("an execution stays open for %v", pause)
 		}
@@ -160,14 +148,14 @@ func (f *fixture) deliver(ref webhook.Ref, input json.RawMessage) (pauses []time
 		if d.Status != webhook.Pending {
 			return pauses, executions
 		}
-		pauses = append(pauses, d.Due.Sub(f.clock()))
+		pauses = append(pauses, d.Due.Sub(f.clock.Now()))
 		f.must(f.Rescue(f.Context(), d.Due))
 		if early := f.engine.take(); len(early) != 0 {
 			f.Fatalf("before its time it started %s", early)
 		}
 		f.moveTo(d.Due.Add(3 * time.Minute))
 		for range 2 { // the second pass finds nothing to do
-			f.must(f.Rescue(f.Context(), f.clock()))
+			f.must(f.Rescue(f.Context(), f.clock.Now()))
 		}
 		started := f.engine.take()
 		if len(started) != 1 {

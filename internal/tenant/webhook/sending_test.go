@@ -17,7 +17,7 @@ func (f *fixture) sendAll(statuses ...string) {
 	f.Helper()
 	ctx, sent := webhook.Sending(f.Context())
 	for _, status := range statuses {
-		events := event.Chain("", f.clock(), []event.Event{{Workspace: workspace, Deployment: "d", Type: event.OfStatus(status), Status: status}})
+		events := event.Chain("", f.clock.Now(), []event.Event{{Workspace: workspace, Deployment: "d", Type: event.OfStatus(status), Status: status}})
 		o, err := f.Notify(ctx, workspace, events)
 		f.must(err)
 		f.must(record.Commit(ctx, f.table, o))
@@ -43,8 +43,8 @@ func TestAMessageThatArrivesNeedsNoWorkflow(t *testing.T) {
 	if started := f.engine.take(); len(started) != 0 {
 		t.Errorf("started %s", started)
 	}
-	f.moveTo(f.clock().Add(time.Hour))
-	f.must(f.Rescue(t.Context(), f.clock()))
+	f.moveTo(f.clock.Now().Add(time.Hour))
+	f.must(f.Rescue(t.Context(), f.clock.Now()))
 	if started := f.engine.take(); len(started) != 0 {
 		t.Errorf("a message that has arrived is rescued: %s", started)
 	}

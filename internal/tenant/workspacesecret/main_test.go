@@ -33,30 +33,20 @@ type fixture struct {
 
 	table table.Table
 	key   *keyfile.Key
-	mu    sync.Mutex
-	now   time.Time
+	clock *fixtures.Clock
 }
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	key := fixtures.Key(t)
-	f := &fixture{T: t, table: fixtures.DomainTable(t, clock.System), key: key, now: clock.System()}
+	f := &fixture{T: t, table: fixtures.DomainTable(t, clock.System), key: key, clock: fixtures.NewClockAt(clock.System(), time.Microsecond)}
 	f.Store = f.over(f.table)
 	return f
 }
 
 // over is a store on another table.
 func (f *fixture) over(tb table.Table) *workspacesecret.Store {
-	return workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: f.key, Now: f.clock, Referred: f.referred})
-}
-
-// clock advances by a microsecond each time it is read, so that a later event has a later
-// time.
-func (f *fixture) clock() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now = f.now.Add(time.Microsecond)
-	return clock.Cut(f.now)
+	return workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: f.key, Now: f.clock.Now, Referred: f.referred})
 }
 
 func (f *fixture) referred(ctx context.Context, workspace, deployment, name string) ([]string, error) {
@@ -74,7 +64,7 @@ func (f *fixture) referred(ctx context.Context, workspace, deployment, name stri
 func (f *fixture) refer(of workspacesecret.Secret, deployment string, keysOf ...string) error {
 	f.Helper()
 	put := table.Put{Item: table.Item{Key: keys.Deployment(workspace, deployment), Attrs: table.Attrs{of.Name: strings.Join(keysOf, " ")}}}
-	return f.table.Transact(f.Context(), append(of.Use(deployment, f.clock()), put)...)
+	return f.table.Transact(f.Context(), append(of.Use(deployment, f.clock.Now()), put)...)
 }
 
 func (f *fixture) must(err error) {

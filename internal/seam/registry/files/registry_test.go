@@ -24,7 +24,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/registry/files"
@@ -38,7 +37,7 @@ type machine struct {
 	*files.Registry
 	dir string
 	// ahead is by how many nanoseconds its clock is ahead.
-	ahead *atomic.Int64
+	clock *fixtures.RunningClock
 }
 
 func newMachine(t *testing.T, adjust ...func(*files.Config)) machine {
@@ -48,12 +47,12 @@ func newMachine(t *testing.T, adjust ...func(*files.Config)) machine {
 
 func openMachine(t *testing.T, dir string, adjust ...func(*files.Config)) machine {
 	t.Helper()
-	m := machine{dir: dir, ahead: new(atomic.Int64)}
+	m := machine{dir: dir, clock: new(fixtures.RunningClock)}
 	key := fixtures.KeyAt(t, filepath.Join(dir, "secret.key"))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.ServeHTTP(w, r) }))
 	cfg := files.Config{
 		Dir: filepath.Join(dir, "images"), Host: server.Listener.Addr().String(), Hasher: key,
-		Now: func() time.Time { return clock.System().Add(time.Duration(m.ahead.Load())) },
+		Now: m.clock.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, change := range adjust {
@@ -138,7 +137,7 @@ func (m machine) has(t *testing.T, ref registry.Ref, digest string) bool {
 	return true
 }
 
-func (m machine) age(*testing.T) { m.ahead.Add(int64(25 * time.Hour)) }
+func (m machine) age(*testing.T) { m.clock.Pass(25 * time.Hour) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -193,9 +192,9 @@ func TestTokensReachNoFurther(t *testing.T) {
 		}
 	}
 	check.Must(t, m.pull(t, good, ":v1"))
-	m.ahead.Add(int64(registry.TokenLife - time.Minute))
+	m.clock.Pass(registry.TokenLife - time.Minute)
 	check.Must(t, m.pull(t, good, ":v1"))
-	m.ahead.Add(int64(2 * time.Minute))
+	m.clock.Pass(2 * time.Minute)
 	if err := m.pull(t, good, ":v1"); status(err) != http.StatusUnauthorized {
 		t.Errorf("an old token is answered with %d: %v", status(err), err)
 	}

@@ -13,13 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -29,8 +29,7 @@ const patience = 30 * time.Second
 type api struct {
 	*httptest.Server
 	functions *lambda.Platform
-	// passed is how far the gateway's clock is ahead.
-	passed atomic.Int64
+	clock     fixtures.RunningClock
 }
 
 // route returns a route that Echo serves.
@@ -88,7 +87,7 @@ func open(t *testing.T) *api {
 			{Function: "Stream", Method: "POST", Path: "/stream", Streaming: true, Timeout: patience},
 		},
 		Functions: a.functions, Region: "us-east-1", Account: "000000000000", Log: log,
-		Now: func() time.Time { return time.Now().Add(time.Duration(a.passed.Load())) },
+		Now: a.clock.Now,
 	})
 	check.Must(t, err)
 	a.Server = httptest.NewServer(gateway)
@@ -360,11 +359,11 @@ func TestAuthorizersAnswerIsRemembered(t *testing.T) {
 	if open := asked("/keyed"); open == asked("/keyed") {
 		t.Errorf("it was not asked again without a cache")
 	}
-	a.passed.Store(int64(30 * time.Second))
+	a.clock.Pass(30 * time.Second)
 	if late := asked("/guarded/1", key...); late != first {
 		t.Errorf("it was asked again within a minute")
 	}
-	a.passed.Store(int64(61 * time.Second))
+	a.clock.Pass(31 * time.Second)
 	if later := asked("/guarded/1", key...); later == first {
 		t.Errorf("it was not asked again after a minute")
 	}

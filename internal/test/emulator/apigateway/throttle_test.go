@@ -34,7 +34,7 @@ func TestMethodsAreThrottled(t *testing.T) {
 			t.Errorf("POST %s shares the bucket: got %d", path, got)
 		}
 	}
-	a.passed.Add(int64(100 * time.Second)) // the bucket gets one token in this time
+	a.clock.Pass(100 * time.Second) // the bucket gets one token in this time
 	for _, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
 		if got := a.status(t, "GET", "/few"); got != want {
 			t.Errorf("later: got %d, want %d", got, want)

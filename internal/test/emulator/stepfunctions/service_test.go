@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -284,12 +283,12 @@ func (brokenTable) Get(context.Context, table.Key) (*table.Item, error) {
 func TestListExecutions(t *testing.T) {
 	t.Parallel()
 	b := serve(t, nil, waits, nil)
-	began, seconds := time.Now().Truncate(time.Second), atomic.Int64{}
-	b.config.Now = func() time.Time { return began.Add(time.Duration(seconds.Load()) * time.Second) }
+	passing := fixtures.NewClockAt(time.Now().Truncate(time.Second), 0)
+	b.config.Now = passing.Now
 	b.open()
 	var want []string
 	for i := range 7 {
-		seconds.Add(1)
+		passing.Pass(time.Second)
 		name := fmt.Sprint("e", (i*3)%7) // an order different from the order of names
 		b.mustStart(name, `{}`)
 		want = append([]string{name}, want...)
