@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -22,9 +23,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
@@ -381,4 +385,44 @@ func slipwayPath(ts *testscript.TestScript, _ bool, _ []string) {
 	path, err := exec.LookPath("slipway")
 	ts.Check(err)
 	ts.Setenv("SLIPWAY", path)
+}
+
+func TestExitCode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"anything else":   {errors.New("revision is BUILD_FAILED"), 1},
+		"server error":    {&client.APIError{Status: 500}, 1},
+		"usage":           {exit.Usage(errors.New("unknown flag")), 2},
+		"AWS credentials": {explain(&smithy.GenericAPIError{Code: "AccessDeniedException"}), 4},
+		"AWS":             {explain(&smithy.GenericAPIError{Code: "ResourceNotFoundException"}), 1},
+		"a bad name":      {explain(fault.New(fault.Invalid, "x")), 2},
+		"a taken name":    {explain(fault.New(fault.Conflict, "x")), 1},
+		"bad key":         {&client.APIError{Status: 401}, 4},
+		"other tenant":    {&client.APIError{Status: 403}, 4},
+		"still going on":  {&exit.TimeoutError{}, 8},
+		"Ctrl-C":          {exit.ErrInterrupted, 130},
+	} {
+		if got := exit.Code(errors.Join(fmt.Errorf("demo: %w", c.err), nil)); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// served serves the repositories below the script's directory over HTTP, and sets $GIT to the
+// address: deployments of a file:// repository cannot build pushes.
+func served(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: served")
+	}
+	libexec, err := exec.Command("git", "--exec-path").Output()
+	ts.Check(err)
+	server := httptest.NewServer(&cgi.Handler{
+		Stderr: os.Stderr, Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
+		Env: []string{"GIT_PROJECT_ROOT=" + ts.MkAbs("."), "GIT_HTTP_EXPORT_ALL=1"},
+	})
+	ts.Defer(server.Close)
+	ts.Setenv("GIT", server.URL)
 }
