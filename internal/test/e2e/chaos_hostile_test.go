@@ -210,10 +210,7 @@ func (h *hostileTenant) conclude() {
 	}
 	h.tenant.call(h.t, http.StatusNoContent, "DELETE", h.agent.path, nil, nil)
 	eventually(h.t, "no process of the hostile tenant is left", func() (bool, any) {
-		left, err := sleepers(h.marker)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		left := sleepers(h.marker)
 		return len(left) == 0, left
 	})
 }
@@ -236,16 +233,12 @@ func (h *hostileTenant) wantFailed(name, address string) {
 }
 
 // sleepers returns the processes that a hostile tenant has left behind.
-func sleepers(marker string) (pids []string, err error) {
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
+func sleepers(marker string) (pids []string) {
+	for _, file := range commandLines() {
 		arguments, err := os.ReadFile(file)
 		if err == nil && bytes.Equal(arguments, []byte("sleep\x00"+marker+"\x00")) {
 			pids = append(pids, filepath.Base(filepath.Dir(file)))
 		}
 	}
-	return pids, nil
+	return pids
 }

@@ -206,13 +206,23 @@ func watch(t *testing.T, on *local, values []string) (stop func()) {
 	}
 }
 
-// exposed returns the files that other users could read, or that still exist after their
-// purpose has ended.
-func exposed(on *local) []string {
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+// commandLines returns the files with the command lines of all processes. A pattern that names the
+// file in its folder would list the folder of each process.
+func commandLines() []string {
+	files, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil || len(files) == 0 {
 		panic("this system does not list its processes in /proc")
 	}
+	for i, folder := range files {
+		files[i] = filepath.Join(folder, "cmdline")
+	}
+	return files
+}
+
+// exposed returns the files that other users could read, or that still exist after their
+// purpose has ended.
+func exposed(on *local) []string {
+	files := commandLines()
 	_ = filepath.WalkDir(on.data(), func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() && (filepath.Base(file) == "config" || filepath.Base(file) == "FETCH_HEAD") {
 			files = append(files, file)
