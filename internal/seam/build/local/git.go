@@ -24,7 +24,8 @@ import (
 // the user, and their credential helpers, are left out. A repository may belong to another
 // user, because cloning only reads it. A transfer that stalls ends after half a minute. git
 // follows a redirect only as the first answer of a host. It makes each connection through the
-// proxy, also for a redirect. The protocols that git may use are in its environment.
+// proxy, also for a redirect. The protocols that git may use are in its environment. git keeps the
+// pack that it fetches: to compress each file of it again would take twice as long.
 const gitConfig = `[safe]
 	directory = *
 [core]
@@ -45,6 +46,8 @@ const gitConfig = `[safe]
 [init]
 	defaultBranch = main
 	templateDir =
+[fetch]
+	unpackLimit = 1
 [gc]
 	auto = 0
 [maintenance]

@@ -73,8 +73,12 @@ func TestRefs(t *testing.T) {
 		if got.CommitSHA != want {
 			t.Errorf("%s: commit %s, want %s", ref, got.CommitSHA, want)
 		}
-		if history := buildtest.OpenRepo(t, got.Artifact.Dir).Git("rev-list", "--count", "HEAD"); history != "1" {
+		clone := buildtest.OpenRepo(t, got.Artifact.Dir)
+		if history := clone.Git("rev-list", "--count", "HEAD"); history != "1" {
 			t.Errorf("%s: %s commits were cloned, want 1", ref, history)
+		}
+		if unpacked := clone.Git("count-objects"); !strings.HasPrefix(unpacked, "0 objects") {
+			t.Errorf("%s: the pack was not kept: there are %s", ref, unpacked)
 		}
 	}
 	for ref, words := range map[string]string{
