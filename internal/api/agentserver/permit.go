@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // resources has the resources that the repository's own authentication decides about, with the
@@ -211,12 +213,19 @@ func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
 	return matching404(err, filter, a.Metadata, assistant.NotFound(a.Assistant))
 }
 
-// existing returns the thread that made the creation of a thread a conflict, if the request's user
-// may see it, or else the conflict.
-func (s server) existing(ctx context.Context, ref thread.Ref, conflict error) (thread.Thread, error) {
-	t, err := s.Threads.Get(ctx, ref)
-	if err != nil {
-		return t, conflict
-	}
-	return t, matching404(nil, permitOf(ctx).filter, t.Metadata, conflict)
+// newThread makes a thread, and reports whether it did. If keep is set, it returns the thread that
+// has the id already, if the request's user may see it.
+func (s server) newThread(ctx context.Context, ref thread.Ref, metadata json.RawMessage, ttl *thread.TTL, keep bool) (t thread.Thread, isNew bool, err error) {
+	t, err = record.Retry(ctx, func(ctx context.Context) (thread.Thread, error) {
+		t, err := s.Threads.Create(ctx, ref, metadata, ttl, false)
+		if isNew = err == nil; isNew || !keep || !fault.Is(err, fault.Conflict) {
+			return t, err
+		}
+		t, missing := s.Threads.Get(ctx, ref)
+		if fault.Is(missing, fault.NotFound) {
+			return t, record.ErrLost // it was deleted meanwhile
+		}
+		return t, cmp.Or(missing, matching404(nil, permitOf(ctx).filter, t.Metadata, err))
+	})
+	return t, isNew, err
 }

@@ -126,21 +126,23 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, al
 
 // createOnNew makes a thread for the request's user, with its first run. If the thread exists by
 // now, the run is created on it, if the user may see it. A new thread whose run is refused does not
-// stay, unless another request has used it meanwhile.
+// stay, unless another request has used it meanwhile. Requests that were about to use it make it.
 func (s server) createOnNew(ctx context.Context, ref thread.Ref, metadata json.RawMessage, request run.Request) (run.Run, error) {
-	t, err := s.Threads.Create(ctx, ref, metadata, served(ctx).ThreadTTL(), false)
-	isNew := err == nil
-	if fault.Is(err, fault.Conflict) {
-		t, err = s.existing(ctx, ref, err)
-	}
-	if err != nil {
-		return run.Run{}, err
-	}
-	created, err := s.Runs.CreateOn(ctx, t, request)
-	if err != nil && isNew {
-		err = errors.Join(err, s.unmake(ctx, t))
-	}
-	return created, err
+	return record.Retry(ctx, func(ctx context.Context) (run.Run, error) {
+		t, isNew, err := s.newThread(ctx, ref, metadata, served(ctx).ThreadTTL(), true)
+		if err != nil {
+			return run.Run{}, err
+		}
+		created, err := s.Runs.CreateOn(ctx, t, request)
+		if err != nil && isNew {
+			err = errors.Join(err, s.unmake(ctx, t))
+		} else if fault.Is(err, fault.NotFound) {
+			if _, gone := s.Threads.Get(ctx, ref); fault.Is(gone, fault.NotFound) {
+				err = record.ErrLost
+			}
+		}
+		return created, err
+	})
 }
 
 // request checks a request to run.

@@ -39,11 +39,8 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Threads.Create(ctx, ref, state.Present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), false)
-	created := err == nil
-	if fault.Is(err, fault.Conflict) && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
-		t, err = s.existing(ctx, ref, err)
-	}
+	keep := asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing
+	t, created, err := s.newThread(ctx, ref, state.Present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), keep)
 	if err != nil {
 		return nil, err
 	}
