@@ -96,7 +96,7 @@ type requestsKey struct{}
 func buildAgent(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "weather"), ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "weather"), ".")
 	build.Dir = filepath.Join("..", "..", "..", "infra", "examples", "weather")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, output)

@@ -19,15 +19,22 @@ import (
 
 const weatherSource = "../../../infra/examples/weather"
 
-// startWeather builds the example agent, starts it as a process and returns where it answers.
-func startWeather(t *testing.T) compute.Endpoint {
+// buildWeather builds the example agent. To link what only a debugger reads would take as long
+// again.
+func buildWeather(t *testing.T) (binary string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "weather")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
+	binary = filepath.Join(t.TempDir(), "weather")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, ".")
 	build.Dir = weatherSource
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build weather: %v\n%s", err, output)
 	}
+	return binary
+}
+
+// startWeather starts the example agent as a process and returns where it answers.
+func startWeather(t *testing.T, binary string) compute.Endpoint {
+	t.Helper()
 	endpoint := compute.Endpoint{Token: "weather-token"}
 	agent := exec.Command(binary)
 	agent.Env = []string{"HOST=127.0.0.1", "PORT=0", "SLIPWAY_INVOKE_TOKEN=" + endpoint.Token}
@@ -61,9 +68,23 @@ func ask(question, configurable string, modes ...string) graph.Invocation {
 	}
 }
 
+// TestTheWeatherAgent builds the agent once for processes of which each test has its own.
 func TestTheWeatherAgent(t *testing.T) {
 	t.Parallel()
-	endpoint := startWeather(t)
+	binary := buildWeather(t)
+	for name, test := range map[string]func(*testing.T, compute.Endpoint){
+		"serves":                         weatherServes,
+		"is busy until its run stops":    weatherIsBusyUntilItsRunStops,
+		"is unavailable when it crashes": weatherIsUnavailableWhenItCrashes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, startWeather(t, binary))
+		})
+	}
+}
+
+func weatherServes(t *testing.T, endpoint compute.Endpoint) {
 	fast := `{"node_delay_ms":0,"token_delay_ms":0,"answer_words":3}`
 
 	t.Run("answers", func(t *testing.T) {
@@ -102,9 +123,8 @@ func TestTheWeatherAgent(t *testing.T) {
 	})
 }
 
-func TestTheWeatherAgentIsBusyUntilItsRunIsStopped(t *testing.T) {
-	t.Parallel()
-	endpoint, client := startWeather(t), newClient(t)
+func weatherIsBusyUntilItsRunStops(t *testing.T, endpoint compute.Endpoint) {
+	client := newClient(t)
 	if got := healthOf(t, endpoint); got != graph.Healthy {
 		t.Errorf("the health before is %s", got)
 	}
@@ -126,9 +146,7 @@ func TestTheWeatherAgentIsBusyUntilItsRunIsStopped(t *testing.T) {
 	}
 }
 
-func TestAWeatherAgentThatCrashesIsUnavailable(t *testing.T) {
-	t.Parallel()
-	endpoint := startWeather(t)
+func weatherIsUnavailableWhenItCrashes(t *testing.T, endpoint compute.Endpoint) {
 	crash := `{"node_delay_ms":0,"token_delay_ms":0,"crash_attempts":1,"answer_words":10}`
 	events, err := readAll(invoke(t, endpoint, ask("weather in sf?", crash, "messages")))
 	if got, want := kind(err), "unavailable"; got != want {
