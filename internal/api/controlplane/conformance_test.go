@@ -92,10 +92,10 @@ func TestMain(m *testing.M) {
 
 var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
 
-// TestComplaintsNameTheirTests makes sure that COMPLAINTS.md names only tests that exist.
-func TestComplaintsNameTheirTests(t *testing.T) {
+// TestRequestsNameTheirTests makes sure that REQUESTS.md names only tests that exist.
+func TestRequestsNameTheirTests(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("COMPLAINTS.md")
+	text, err := os.ReadFile("REQUESTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,9 +64,9 @@ const brand = "the public service's brand"
 // namesPackages matches the files that use the framework's packages, whose names are fixed:
 // programs that drive a server through the client packages, the runtimes, agents (also the
 // agents that `slipway new` writes), files that build, test or measure these or compare them with
-// the framework's own servers, the list of complaints, which names the trackers that contain them,
+// the framework's own servers, the list of regressions, which names the trackers that contain them,
 // and the public spellings of names, which are data.
-var namesPackages = regexp.MustCompile(`^(internal/test/e2e/testdata/(sdk|devserver|cli|shapes|application|components|durability|encryption|inbox|index|repositories)/|infra/runtimes/((python|node)/|COMPATIBILITY\.md$)|infra/examples/((python|node)-|clients/|chat-react/)|internal/cmd/cli/starter/(python|javascript)/|internal/cmd/bench/(nothing/|overhead\.go$)|internal/seam/build/(local/runtime|docker/images)_test\.go$|internal/test/e2e/(agents|devserver|repositories|shapes)_test\.go$|internal/api/agentserver/COMPLAINTS\.md$|internal/base/publicname/names\.json$)`)
+var namesPackages = regexp.MustCompile(`^(internal/test/e2e/testdata/(sdk|devserver|cli|shapes|application|components|durability|encryption|inbox|index|repositories)/|infra/runtimes/((python|node)/|COMPATIBILITY\.md$)|infra/examples/((python|node)-|clients/|chat-react/)|internal/cmd/cli/starter/(python|javascript)/|internal/cmd/bench/(nothing/|overhead\.go$)|internal/seam/build/(local/runtime|docker/images)_test\.go$|internal/test/e2e/(agents|devserver|repositories|shapes)_test\.go$|internal/api/agentserver/REGRESSIONS\.md$|internal/base/publicname/names\.json$)`)
 
 // forbidden are texts, in lower case, that no file may contain. They are written in two parts here,
 // so that this file does not.

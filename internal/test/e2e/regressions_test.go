@@ -14,9 +14,9 @@ func (th *thread) cancel(t *testing.T, status int, run, query string) response {
 	return th.server.call(t, status, "POST", th.url+"/runs/"+run+"/cancel"+query, nil, nil)
 }
 
-// TestComplaints tests the complaints of other servers' users that no other test covers.
-// internal/api/agentserver/COMPLAINTS.md lists all complaints.
-func TestComplaints(t *testing.T) {
+// TestRegressions tests those of the defects in internal/api/agentserver/REGRESSIONS.md that no
+// other test covers.
+func TestRegressions(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
 

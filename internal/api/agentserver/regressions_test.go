@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
-// testedIn has the packages that COMPLAINTS.md names: the files with their tests, and the form
+// testedIn has the packages that REGRESSIONS.md names: the files with their tests, and the form
 // of a test there.
 var testedIn = map[string]struct{ files, test string }{
 	"agentserver": {"*_test.go", "func %(t *testing.T)"},
@@ -26,11 +26,11 @@ var testedIn = map[string]struct{ files, test string }{
 // named finds the names of packages, and the tests behind them.
 var named = regexp.MustCompile("`[^`]+`|\\b[a-z0-9]+\\b")
 
-// TestComplaintsNameTheirTests checks that the tests, and the parts of tests, that each row of
-// COMPLAINTS.md names exist.
-func TestComplaintsNameTheirTests(t *testing.T) {
+// TestRegressionsNameTheirTests checks that the tests, and the parts of tests, that each row of
+// REGRESSIONS.md names exist.
+func TestRegressionsNameTheirTests(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("COMPLAINTS.md")
+	text, err := os.ReadFile("REGRESSIONS.md")
 	check.Must(t, err)
 	rows := 0
 	for row := range strings.Lines(string(text)) {
