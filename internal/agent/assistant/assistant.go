@@ -76,7 +76,7 @@ const (
 	attrNewest  = "newest"
 )
 
-// decode reads an assistant, or a version of it: the caller knows which one.
+// decode reads an assistant, or a version of it: the caller knows which of both.
 func decode(ref Ref, kind string, item *table.Item) (Assistant, error) {
 	r := record.Read(item, kind)
 	a := Assistant{

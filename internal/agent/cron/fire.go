@@ -165,8 +165,8 @@ func gone(err error) error {
 
 // begin creates the run of a due time, unless a timer that died has created it. Due times of a
 // deployment that was deleted are passed over, and so are due times at which there is no room.
-// If the deployment has no release yet, its due times are kept until it has one. begin returns
-// errGone if the cron can never fire again.
+// If the deployment has no release yet, its due times are kept until it has a release. begin
+// returns errGone if the cron can never fire again.
 func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) error {
 	if s.Room != nil {
 		if err := s.Room(); err != nil {

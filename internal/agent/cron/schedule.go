@@ -78,7 +78,7 @@ func (c Content) next(after time.Time) (time.Time, error) {
 // nextIn returns the first time of a schedule after a moment, zero if there is no such time in the
 // next years. A time that the clocks of the zone skip is skipped, and a time that they show twice
 // counts twice. The schedule reads clocks that never change: those of the zone until they change,
-// and then the next ones. Its own way to pass such a change loses a day or finds a wrong one.
+// and then the next ones. Its own way to pass such a change loses a day or finds a wrong day.
 func nextIn(schedule cron.Schedule, zone *time.Location, after time.Time) time.Time {
 	const years = 10 // the schedule looks five years ahead
 	from, last := after.Add(time.Nanosecond), after.AddDate(years, 0, 0)
@@ -128,7 +128,7 @@ func sunday(days string) string {
 	}
 	every := 1
 	if stepped {
-		every, _ = strconv.Atoi(step) // the parser refuses what is no number
+		every, _ = strconv.Atoi(step) // the parser refuses other texts
 	}
 	first := weekday(from)
 	switch {

@@ -19,7 +19,7 @@
 // are indexes, the last of these events share a number.
 //
 // If an attempt at a run is lost, the next attempt repeats the steps that were not finished.
-// What these steps had shown is taken back first (attempts.go).
+// The output that these steps had shown is removed first (attempts.go).
 //
 // An event's id holds the run's id and the number, and is never used again. The lifecycle
 // events of the run itself have ids of the form "synth:RUN:EVENT", from which clients read the

@@ -97,7 +97,7 @@ func (f *fixture) shows(a *run.Attempt, steps ...step) {
 		case run.EventUpdates:
 			f.must(a.Update(s.name, json.RawMessage(s.data)))
 		case "ask":
-			a.Ask(json.RawMessage(s.data))
+			a.ShowQuestions(json.RawMessage(s.data))
 		default:
 			a.Show(s.name, json.RawMessage(s.data))
 		}

@@ -24,7 +24,7 @@ type messages struct {
 	unkept []origin
 }
 
-// origin is a message's id, and what makes the message.
+// origin is a message's id, and the node and task that make the message.
 type origin struct {
 	id, node  string
 	namespace []string

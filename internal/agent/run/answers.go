@@ -18,16 +18,16 @@ func resumeOf(request Request) json.RawMessage {
 	return command.Resume
 }
 
-// unasked refuses a request whose command answers a question that its thread does not wait on, if
-// the request is strict. A run that goes on from an earlier checkpoint meets questions that only
+// checkAnswer refuses a request whose command answers a question that its thread does not wait on,
+// if the request is strict. A run that goes on from an earlier checkpoint meets questions that only
 // its graph knows.
-func unasked(t thread.Thread, request Request) error {
+func checkAnswer(t thread.Thread, request Request) error {
 	resume := resumeOf(request)
 	if !request.StrictResume || request.Fork != nil || resume == nil {
 		return nil
 	}
-	asked := waiting(t)
-	if len(asked) == 0 {
+	questions := openQuestions(t)
+	if len(questions) == 0 {
 		return fault.New(fault.Conflict, "The thread does not wait for an answer.")
 	}
 	members, err := state.Members(resume)
@@ -35,16 +35,16 @@ func unasked(t thread.Thread, request Request) error {
 		return nil //nolint:nilerr // the answer is no object, so it names no question
 	}
 	for _, member := range members {
-		if !slices.Contains(asked, member.Name) {
+		if !slices.Contains(questions, member.Name) {
 			return fault.New(fault.Conflict, "The thread does not wait for an answer to the interrupt %.64q.", member.Name)
 		}
 	}
 	return nil
 }
 
-// waiting returns the ids of the questions that a thread waits on. The questions of a busy
+// openQuestions returns the ids of the questions that a thread waits on. The questions of a busy
 // thread are not known yet.
-func waiting(t thread.Thread) []string {
+func openQuestions(t thread.Thread) []string {
 	if t.Lock.Busy {
 		return nil
 	}
@@ -59,15 +59,15 @@ func answers(t thread.Thread, request Request) []string {
 	if resume == nil || (request.Fork != nil && request.Fork.Number != t.Lock.Checkpoint) {
 		return nil
 	}
-	asked := waiting(t)
+	questions := openQuestions(t)
 	members, err := state.Members(resume)
 	if err != nil || len(members) == 0 {
-		return asked
+		return questions
 	}
 	named := make([]string, len(members))
 	for i, member := range members {
-		if named[i] = member.Name; !slices.Contains(asked, member.Name) {
-			return asked
+		if named[i] = member.Name; !slices.Contains(questions, member.Name) {
+			return questions
 		}
 	}
 	return named

@@ -26,8 +26,8 @@ const MaxAttempts = 3
 // ends as Timeout: the next slice would do the same again.
 const MaxIdleSlices = 3
 
-// ErrFenced is returned to a worker that no longer owns the run. The worker must stop: none of its
-// later writes can succeed.
+// ErrFenced is returned to a worker that no longer owns the run. The worker must stop: its later
+// writes cannot succeed.
 var ErrFenced = errors.New("the run was taken from this worker")
 
 // ErrNothingToDo is returned by Claim for a run that needs no worker: the run has ended, was
@@ -57,7 +57,7 @@ func (e *NotDueError) Error() string { return "the run is not due before " + clo
 type Attempt struct {
 	draft
 
-	// thread is the thread as it was read when the attempt took the run.
+	// thread is the thread as it was read when the attempt began.
 	thread thread.Thread
 	// Pending are the updates that the agent's own checkpoint lacked when the attempt began.
 	Pending []graph.StateUpdate
@@ -74,27 +74,27 @@ type Attempt struct {
 // input to the state and takes one of the deployment's permits in the same transaction; permits is
 // 0 if there is no limit. Claim returns ErrWaitsForPermit if no permit is free.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
-	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
+	return retryFenced(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
 		if err == nil {
-			err = a.count()
+			err = a.countFailures()
 		}
 		if err == nil {
 			err = a.takePermit(ctx, permits)
 		}
 		if err == nil {
-			err = a.prepare(ctx)
+			err = a.loadAgentState(ctx)
 		}
 		if err == nil {
-			err = a.begin(ctx)
+			err = a.writeClaim(ctx)
 		}
 		return a, err
 	})
 }
 
-// retake calls work, which commits its own writes, again each time another worker or request has
-// changed the run meanwhile.
-func retake(ctx context.Context, work func(context.Context) (*Attempt, error)) (*Attempt, error) {
+// retryFenced calls work, which commits its own writes, again each time another worker or request
+// has changed the run meanwhile.
+func retryFenced(ctx context.Context, work func(context.Context) (*Attempt, error)) (*Attempt, error) {
 	return record.Retry(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := work(ctx)
 		if errors.Is(err, ErrFenced) {
@@ -104,10 +104,10 @@ func retake(ctx context.Context, work func(context.Context) (*Attempt, error)) (
 	})
 }
 
-// count counts the previous attempt as a failure unless it was handed over, and returns an error if
-// the run may not have another attempt.
-func (a *Attempt) count() error {
-	if a.Run.Attempt > a.Run.Handed {
+// countFailures counts the previous attempt as a failure unless it was handed over, and returns an
+// error if the run may not have another attempt.
+func (a *Attempt) countFailures() error {
+	if a.Run.Attempt > a.Run.LastHandover {
 		a.Run.Failures++
 	}
 	if a.Run.Failures >= MaxAttempts {
@@ -136,17 +136,17 @@ func (s *Store) loadAttempt(ctx context.Context, ref Ref) (*Attempt, error) {
 	if err := s.loadBulk(ctx, &run); err != nil {
 		return nil, err
 	}
-	var left *thread.Log
+	var sealedLog *thread.Log
 	if t.Lock.Unsealed {
-		if t, left, err = s.seal(ctx, t); err != nil {
+		if t, sealedLog, err = s.seal(ctx, t); err != nil {
 			return nil, err
 		}
 	}
 	if run.Attempt == 0 && run.Due.After(s.now()) {
 		return nil, &NotDueError{Due: run.Due}
 	}
-	if left != nil {
-		return s.attempt(t, run, *left), nil
+	if sealedLog != nil {
+		return s.attempt(t, run, *sealedLog), nil
 	}
 	st, err := s.stateBefore(ctx, t, run)
 	if err != nil {
@@ -168,10 +168,10 @@ func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (thre
 func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 	a := &Attempt{draft: draft{store: s, Run: run, Log: log}, thread: t, fence: fence(run)}
 	if run.Attempt == 0 {
-		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
+		a.Run.Start, a.Run.Position, a.Run.CheckpointBefore = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
-	if a.claim = a.Run.Position + 1; run.Attempt > run.Handed {
-		a.Run.Takeovers = append(slices.Clip(a.Run.Takeovers), a.claim)
+	if a.claim = a.Run.Position + 1; run.Attempt > run.LastHandover {
+		a.Run.ClaimsAfterLoss = append(slices.Clip(a.Run.ClaimsAfterLoss), a.claim)
 	}
 	// If each earlier attempt wrote one event only ("metadata"), readers have not seen the run's
 	// input yet.
@@ -180,9 +180,9 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 	return a
 }
 
-// prepare loads the agent's pending updates and its own checkpoint. The first attempt of a run that
-// forks from an earlier checkpoint loads the state of that checkpoint.
-func (a *Attempt) prepare(ctx context.Context) (err error) {
+// loadAgentState loads the agent's pending updates and its own checkpoint. The first attempt of a
+// run that forks from an earlier checkpoint loads the state of that checkpoint.
+func (a *Attempt) loadAgentState(ctx context.Context) (err error) {
 	threads := a.store.threads
 	if a.Log, a.Pending, err = a.store.branch(ctx, a.Run, a.Log); err == nil && a.Pending == nil {
 		a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.Log.At, a.Run.Run)
@@ -226,9 +226,9 @@ func (s *Store) base(ctx context.Context, run Run) (thread.State, error) {
 // hasInput reports whether a run has never begun and has an input that can go into the state. The
 // input of a fork whose checkpoint is gone belongs to no state.
 func (s *Store) hasInput(ctx context.Context, run Run) (bool, error) {
-	has := run.Attempt == 0 && run.GraphInput().isObject()
-	if !has || run.Fork == nil {
-		return has, nil
+	hasInput := run.Attempt == 0 && run.GraphInput().isObject()
+	if !hasInput || run.Fork == nil {
+		return hasInput, nil
 	}
 	_, err := s.base(ctx, run)
 	if errors.Is(err, ErrCheckpointGone) {
@@ -251,19 +251,20 @@ func fence(run Run) table.Cond {
 		table.Equals(attrStatus, string(run.Status)),
 		table.Equals(attrAttempt, run.Attempt),
 		table.Equals(attrPosition, run.Position),
-		table.Equals(attrHanded, run.Handed),
+		table.Equals(attrLastHandover, run.LastHandover),
 	)
 }
 
-// begin writes the claim. A run that is not delayed loses the lock only by a write to its own item,
-// which the fence detects. A delayed run can lose the lock to another run and get it back after
-// that run wrote to the thread, so its first claim also requires the lock's epoch that was read.
-func (a *Attempt) begin(ctx context.Context) error {
+// writeClaim writes the claim. A run that is not delayed loses the lock only by a write to its own
+// item, which the fence detects. A delayed run can lose the lock to another run and get it back
+// after that run wrote to the thread, so its first claim also requires the lock's epoch that was
+// read.
+func (a *Attempt) writeClaim(ctx context.Context) error {
 	now, next := a.store.now(), a.draft
 	next.Run.Attempt++
 	next.Run.Status = Running
 	next.append(Event{Name: EventMetadata, Data: record.Encode(map[string]any{"run_id": next.Run.Run, "attempt": next.Run.Attempt})})
-	set := table.Attrs{attrStatus: string(Running), attrAttempt: next.Run.Attempt, attrHanded: next.Run.Handed, attrFailures: next.Run.Failures}
+	set := table.Attrs{attrStatus: string(Running), attrAttempt: next.Run.Attempt, attrLastHandover: next.Run.LastHandover, attrFailures: next.Run.Failures}
 	if next.Run.Attempt == 1 {
 		next.Run.Started = now
 		next.Run.AgentCheckpoint, next.Run.AgentItems = next.Log.AgentEnd()
@@ -305,8 +306,8 @@ func (d *draft) update(name string, data json.RawMessage) error {
 	}
 	d.finishNodes(updates)
 	if d.agentHasCheckpoints() {
-		if d.Run.Unfolded == 0 {
-			d.Run.Unfolded = position - 1
+		if d.Run.UncheckpointedFrom == 0 {
+			d.Run.UncheckpointedFrom = position - 1
 		}
 		for _, update := range updates {
 			d.updates = append(d.updates, update.Value)
@@ -339,7 +340,7 @@ func (a *Attempt) Values(data json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		if !d.tellsUnfinished { // the values are the whole state
+		if !d.reportsUnfinished { // the values are the whole state
 			d.forget(everyMessage)
 		}
 		return d.checkpoint(thread.Change{Source: thread.SourceLoop, Values: values, Patch: patch})
@@ -357,9 +358,9 @@ func (a *Attempt) Show(name string, data json.RawMessage) {
 	}
 }
 
-// Ask shows the questions of a graph that pauses. The questions are an object. Ask shows them
-// in both places where clients look for them: as an update, and beside the values.
-func (a *Attempt) Ask(questions json.RawMessage) {
+// ShowQuestions shows the questions of a graph that pauses; the questions are an object. It shows
+// them in both places where clients look for them: as an update, and beside the values.
+func (a *Attempt) ShowQuestions(questions json.RawMessage) {
 	a.reveal()
 	a.append(Event{Name: EventUpdates, Data: questions})
 	a.append(Event{Name: EventValues, Checkpoint: a.Log.At.Number, Data: questions})
@@ -376,22 +377,22 @@ func (a *Attempt) CheckOwned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if Status(item.Text(attrStatus)) != Running || item.Int(attrAttempt) != a.Run.Attempt || item.Int(attrHanded) == a.Run.Attempt {
+	if Status(item.Text(attrStatus)) != Running || item.Int(attrAttempt) != a.Run.Attempt || item.Int(attrLastHandover) == a.Run.Attempt {
 		return ErrFenced
 	}
 	return nil
 }
 
-// TakeBack makes the state of the thread as it was before this run, for a run whose input the agent
-// refuses: if the input stayed, the agent would get it with each later run and refuse each of them.
-// TakeBack does nothing if the agent has taken the input in an earlier attempt.
-func (a *Attempt) TakeBack(ctx context.Context) error {
+// RevertInput makes the state of the thread as it was before this run, for a run whose input the
+// agent refuses: if the input stayed, the agent would get it with each later run and refuse each of
+// them. RevertInput does nothing if the agent has taken the input in an earlier attempt.
+func (a *Attempt) RevertInput(ctx context.Context) error {
 	at := a.Log.At
 	if at.Own() || at.Source != thread.SourceInput || at.Run != a.Run.Run {
 		return nil
 	}
 	threads, ref := a.store.threads, a.Run.Ref.Ref
-	before, err := threads.StateAt(ctx, ref, a.Run.Before)
+	before, err := threads.StateAt(ctx, ref, a.Run.CheckpointBefore)
 	if err != nil {
 		return err
 	}

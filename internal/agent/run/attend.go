@@ -17,11 +17,11 @@ import (
 func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition, emit func(Part) error) error {
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
-	t, err := s.await(ctx, ref, w)
+	t, err := s.waitForThread(ctx, ref, w)
 	if err != nil {
 		return err
 	}
-	f := follower{Store: s, ref: ref, emit: emit, shows: true, made: t.Created}
+	f := follower{Store: s, ref: ref, emit: emit, shows: true, threadCreated: t.Created}
 	if from != nil {
 		err = f.find(ctx, t.Lock, *from)
 	} else {
@@ -33,8 +33,8 @@ func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition
 	return f.all(ctx, w)
 }
 
-// await returns a thread as soon as the thread exists.
-func (s *Store) await(ctx context.Context, ref thread.Ref, w table.Watcher) (thread.Thread, error) {
+// waitForThread returns a thread as soon as the thread exists.
+func (s *Store) waitForThread(ctx context.Context, ref thread.Ref, w table.Watcher) (thread.Thread, error) {
 	for {
 		t, err := s.threads.Get(ctx, ref)
 		if !fault.Is(err, fault.NotFound) {

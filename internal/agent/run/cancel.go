@@ -94,8 +94,8 @@ func (s *Store) cancel(ctx context.Context, ref Ref, c cancellation, in ...Statu
 		if !slices.Contains(in, run.Status) {
 			return o, NothingToCancel()
 		}
-		if c.action == ActionRollback && t.Lock.Cut != "" {
-			return o, s.clearFirst(ctx, ref.Ref)
+		if c.action == ActionRollback && t.Lock.RemoveFrom != "" {
+			return o, s.sealAndRetry(ctx, ref.Ref)
 		}
 		if run.Run == t.Lock.Run {
 			o, err = s.cancelActive(ctx, t, run, c.action, c.why)
@@ -107,9 +107,9 @@ func (s *Store) cancel(ctx context.Context, ref Ref, c cancellation, in ...Statu
 	})
 }
 
-// clearFirst seals the leftovers of earlier runs. It returns record.ErrLost, so that the
+// sealAndRetry seals the leftovers of earlier runs. It returns record.ErrLost, so that the
 // caller reads the thread again.
-func (s *Store) clearFirst(ctx context.Context, ref thread.Ref) error {
+func (s *Store) sealAndRetry(ctx context.Context, ref thread.Ref) error {
 	if _, err := s.Seal(ctx, ref); err != nil {
 		return err
 	}
@@ -124,129 +124,129 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	}
 	change := t.ChangeLock(s.now())
 	if action == ActionRollback {
-		t.CutRuns(&change, run.Run, run.Run)
+		t.MarkRemoved(&change, run.Run, run.Run)
 	}
 	return s.endActive(ctx, t, run, action, why, change, q.next)
 }
 
 // endActive ends the thread's active run. It completes a change of the lock, which passes to the
-// next run, nil if there is none.
+// next run, nil if no run is queued.
 func (s *Store) endActive(
 	ctx context.Context, t thread.Thread, run Run, action Action, why Reason, change table.Update, next *Run,
 ) (o record.Outbox, err error) {
-	rest, err := s.restAfter(ctx, t, run, action, why)
+	view, err := s.idleViewAfter(ctx, t, run, action, why)
 	if err != nil {
 		return o, err
 	}
 	end := s.end(run.Ref, action.status(), why, s.now())
-	if run.Attempt == 0 { // a worker that takes the run up meanwhile changes what the thread shows after the run
+	if run.Attempt == 0 { // a worker that claims the run meanwhile changes what the thread shows after the run
 		end.If = table.All(end.If, table.Equals(attrAttempt, int64(0)))
 	}
 	t.MarkUnsealed(&change)
 	o.Add(end)
-	o.Add(s.passOn(t, &change, next, rest)...)
-	o.Join(s.tellQuestions(t, rest.Interrupts))
+	o.Add(s.passLock(t, &change, next, view)...)
+	o.Join(s.notifyQuestions(t, view.Interrupts))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, next) })
 	return o, nil
 }
 
-// restAfter returns what a thread shows when its active run was cancelled and no other run
+// idleViewAfter returns what a thread shows when its active run was cancelled and no other run
 // follows: what it showed before, if the run leaves nothing. Only Seal knows what the runs have
 // left that this run has superseded.
-func (s *Store) restAfter(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.Rest, error) {
+func (s *Store) idleViewAfter(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.IdleView, error) {
 	if action == ActionInterrupt {
 		if active.Attempt == 0 {
 			if err := s.loadBulk(ctx, &active); err != nil {
-				return thread.Rest{}, err
+				return thread.IdleView{}, err
 			}
 		}
-		if rest, leaves := active.rest(why); leaves {
-			return rest, nil
+		if view, leaves := active.idleView(why); leaves {
+			return view, nil
 		}
 	}
 	if t.Lock.Unsealed {
-		return thread.Rest{}, s.clearFirst(ctx, t.Ref)
+		return thread.IdleView{}, s.sealAndRetry(ctx, t.Ref)
 	}
-	return t.Rest, nil
+	return t.IdleView, nil
 }
 
-// rest returns what a thread shows after a run that ended early for a reason. leaves is false if
-// the run leaves nothing in the state: then no agent knows of the run, and the questions of the
+// idleView returns what a thread shows after a run that ended early for a reason. leaves is false
+// if the run leaves nothing in the state: then no agent knows of the run, and the questions of the
 // thread are open.
-func (r Run) rest(why Reason) (rest thread.Rest, leaves bool) {
+func (r Run) idleView(why Reason) (view thread.IdleView, leaves bool) {
 	switch {
 	case r.Attempt > 0:
-		return thread.Rest{Status: thread.StatusInterrupted, Run: r.Run}, true
-	case r.takenBack(why), !r.GraphInput().isObject():
-		return thread.Rest{}, false
+		return thread.IdleView{Status: thread.StatusInterrupted, Run: r.Run}, true
+	case r.withdrawn(why), !r.GraphInput().isObject():
+		return thread.IdleView{}, false
 	default:
-		return thread.Rest{Status: thread.StatusIdle, Run: r.Run}, true
+		return thread.IdleView{Status: thread.StatusIdle, Run: r.Run}, true
 	}
 }
 
-// takenBack reports whether a run that ended for a reason was taken back: before a worker took it
-// up, its client cancelled it, or gave its input to another run. Such a run leaves nothing.
-func (r Run) takenBack(why Reason) bool {
+// withdrawn reports whether a run that ended for a reason was withdrawn: before a worker claimed
+// it, its client cancelled it, or gave its input to another run. Such a run leaves nothing.
+func (r Run) withdrawn(why Reason) bool {
 	return r.Attempt == 0 && (why == byRequest || why == byTaking)
 }
 
-// settled reports whether nothing of an ended run is left to seal: the run was refused, or it was
-// taken back in the queue, and its end is told.
-func (r Run) settled() bool {
-	return r.Refusal != nil || (r.Told && r.takenBack(r.CancelReason))
+// needsNoSeal reports whether nothing of an ended run is left to seal: the run was refused, or it
+// was withdrawn in the queue, and the notifications of its end were sent.
+func (r Run) needsNoSeal() bool {
+	return r.Refusal != nil || (r.EndNotified && r.withdrawn(r.CancelReason))
 }
 
-// cancelQueued ends a run that waits behind the active run, and tells of its end at once. If the
+// cancelQueued ends a run that waits behind the active run, and notifies of its end at once. If the
 // state gets its input, the run is sealed when its turn would have come.
 func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {
 		o.Add(s.deletes(run, waits)...)
 		run.Status = Removed
-		o.Join(s.observe(run))
+		o.Join(s.notifyObserver(run))
 	} else {
 		run.Status, run.CancelReason = Interrupted, why
-		end := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why), attrTold: true}, waits)
-		if run.Temporary { // a run that is settled already gets no entry when its turn would have come
-			end.Index = s.over(run, now)
+		end := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why), attrEndNotified: true}, waits)
+		if run.Temporary { // a run that needs no seal gets no entry when its turn would have come
+			end.Index = s.endedEntry(run, now)
 		}
 		o.Add(end)
-		tell, err := s.tellQueued(ctx, t, run, now)
+		notification, err := s.notifyQueuedEnd(ctx, t, run, now)
 		if err != nil {
 			return o, err
 		}
-		o.Join(tell)
+		o.Join(notification)
 	}
 	o.Add(t.ChangeLock(now))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, nil) })
 	return o, nil
 }
 
-// tellQueued is tell for a run that is cancelled while it waits. The message shows the state before
-// the active run, which may work for hours.
-func (s *Store) tellQueued(ctx context.Context, t thread.Thread, run Run, now time.Time) (record.Outbox, error) {
+// notifyQueuedEnd is notifyEnd for a run that is cancelled while it waits. The message shows the
+// state before the active run, which may work for hours.
+func (s *Store) notifyQueuedEnd(ctx context.Context, t thread.Thread, run Run, now time.Time) (record.Outbox, error) {
 	if run.Webhook == "" {
-		return s.observe(run), nil
+		return s.notifyObserver(run), nil
 	}
 	if t.Lock.Unsealed {
-		return record.Outbox{}, s.clearFirst(ctx, t.Ref)
+		return record.Outbox{}, s.sealAndRetry(ctx, t.Ref)
 	}
 	if err := s.loadBulk(ctx, &run); err != nil {
 		return record.Outbox{}, err
 	}
 	st, err := s.threads.StateAt(ctx, t.Ref, t.Lock.Checkpoint)
-	return s.tell(run, st.Values, now), err
+	return s.notifyEnd(run, st.Values, now), err
 }
 
 // cancelled does the work that follows a cancel. Rescue finds work that is left undone.
 func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
 	if !run.Due.IsZero() && run.Attempt == 0 {
-		s.stop(ctx, run, "the run was cancelled")
+		s.stopWorkflow(ctx, run, "the run was cancelled")
 	}
 	if next != nil {
-		s.start(ctx, *next)
+		s.startWorkflow(ctx, *next)
 	}
-	s.sealBefore(ctx, run.Ref.Ref, next)
+	s.sealIfNeeded(ctx, run.Ref.Ref, next)
 }
 
 // CancelThread ends all unfinished runs of a thread at once, however many there are, and reports
@@ -258,8 +258,8 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		if err != nil || !t.Lock.Busy {
 			return false, o, err
 		}
-		if (action == ActionRollback && t.Lock.Cut != "") || (action == ActionInterrupt && t.Lock.NeedsReason()) {
-			return false, o, s.clearFirst(ctx, ref)
+		if (action == ActionRollback && t.Lock.RemoveFrom != "") || (action == ActionInterrupt && t.Lock.NeedsReason()) {
+			return false, o, s.sealAndRetry(ctx, ref)
 		}
 		active, err := s.getUnderLock(ctx, Ref{Ref: ref, Run: t.Lock.Run}, t.Lock)
 		if fault.Is(err, fault.NotFound) {
@@ -270,10 +270,10 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		}
 		change := t.ChangeLock(s.now())
 		if action == ActionRollback {
-			t.CutRuns(&change, active.Run, t.Lock.Last)
+			t.MarkRemoved(&change, active.Run, t.Lock.Last)
 		} else {
-			t.PassAll(&change)
-			t.MarkOvertaken(&change, string(byRequest))
+			t.SkipQueue(&change)
+			t.MarkSuperseded(&change, string(byRequest))
 		}
 		o, err = s.endActive(ctx, t, active, action, byRequest, change, nil)
 		return true, o, err
@@ -302,11 +302,11 @@ func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment stri
 			return found, fmt.Errorf("query busy threads: %w", err)
 		}
 		ref := thread.Ref{Workspace: workspace, Deployment: deployment, Thread: keys.ThreadID(item.Index[table.ByDue])}
-		some, err := s.cancelOn(ctx, ref, only, action, filter)
+		foundHere, err := s.cancelOn(ctx, ref, only, action, filter)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return found, err
 		}
-		found = found || some
+		found = found || foundHere
 	}
 	return found, nil
 }
@@ -327,7 +327,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 	if only == CancelAll {
 		return s.CancelThread(ctx, ref, action)
 	}
-	one := func(run string, status Status) error {
+	cancelRun := func(run string, status Status) error {
 		err := s.cancel(ctx, Ref{Ref: ref, Run: run}, cancellation{action: action, why: byRequest}, status)
 		if err == nil {
 			found = true
@@ -337,7 +337,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 		return err
 	}
 	if only == CancelRunning {
-		return found, one(t.Lock.Run, Running)
+		return found, cancelRun(t.Lock.Run, Running)
 	}
 	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)
 	query.Limit, query.Reverse = cancelPage, true // so that no run begins because the runs before it are cancelled
@@ -345,7 +345,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 		if err != nil {
 			return found, fmt.Errorf("query queued runs: %w", err)
 		}
-		if err := one(keys.RunID(item.Key), Pending); err != nil {
+		if err := cancelRun(keys.RunID(item.Key), Pending); err != nil {
 			return found, err
 		}
 	}

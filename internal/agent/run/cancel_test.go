@@ -93,7 +93,7 @@ func TestAThreadRestsAsItWasBeforeARunThatNeverBegan(t *testing.T) {
 			f.wantRest(name, rest.status, rest.interrupts)
 			f.messages() // this seals the thread
 			f.wantRest(name+" and sealed", rest.status, rest.interrupts)
-			if got := f.thread().Rest.Run; got != a.Run.Run {
+			if got := f.thread().IdleView.Run; got != a.Run.Run {
 				t.Errorf("%s: the status tells of run %s, want %s", name, got, a.Run.Run)
 			}
 			if rest.interrupts == asked {

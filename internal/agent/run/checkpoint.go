@@ -34,8 +34,8 @@ func (d *draft) follow(now time.Time, c graph.Checkpoint) error {
 	if err := d.keepOriginal(c); err != nil {
 		return err
 	}
-	if next, put, same, err := d.Log.Amend(c); same || err != nil {
-		return d.amend(next, put, err)
+	if next, put, same, err := d.Log.Rewrite(c); same || err != nil {
+		return d.rewriteCheckpoint(next, put, err)
 	}
 	if agent := d.Log.At.Agent; agent != nil && agent.ID == c.ID {
 		return nil // the server's own checkpoints follow it, so it stays as it was
@@ -48,18 +48,18 @@ func (d *draft) follow(now time.Time, c graph.Checkpoint) error {
 	if err := d.apply(now, change); err != nil {
 		return err
 	}
-	d.Run.Unfolded = 0
+	d.Run.UncheckpointedFrom = 0
 	d.showChanged(change.Source)
 	return nil
 }
 
-// amend takes the agent's newest checkpoint as the agent has sent it again.
-func (d *draft) amend(next thread.Log, put table.Put, err error) error {
+// rewriteCheckpoint takes the agent's newest checkpoint as the agent has sent it again.
+func (d *draft) rewriteCheckpoint(next thread.Log, put table.Put, err error) error {
 	changed := !next.Values.Equal(d.Log.Values)
 	if err := d.adopt(next, []table.Write{put}, err); err != nil {
 		return err
 	}
-	if d.amended = true; changed {
+	if d.resentCheckpoint = true; changed {
 		d.showChanged(next.At.Source)
 	}
 	return nil
@@ -69,11 +69,11 @@ func (d *draft) amend(next thread.Log, put table.Put, err error) error {
 // so that a rollback of this run can restore it.
 func (d *draft) keepOriginal(c graph.Checkpoint) error {
 	at := d.Log.At
-	if d.Run.Amended || at.Number > d.Run.Before || !at.Own() || at.ID != c.ID || d.Log.Forks() {
+	if d.Run.CheckpointRewritten || at.Number > d.Run.CheckpointBefore || !at.Own() || at.ID != c.ID || d.Log.Forks() {
 		return nil
 	}
-	d.Run.Amended = true
-	return d.addWrite(d.Log.Original(amended(d.Run.Ref)))
+	d.Run.CheckpointRewritten = true
+	return d.addWrite(d.Log.Original(originalKey(d.Run.Ref)))
 }
 
 // Writes adds the results of a task of an agent that keeps checkpoints.
@@ -93,11 +93,12 @@ func (d *draft) addWrite(put table.Put) error {
 	return nil
 }
 
-// sourceOf returns the source in the checkpoint's metadata, SourceLoop if there is none.
+// sourceOf returns the source in the checkpoint's metadata, SourceLoop if the metadata has no
+// source.
 func sourceOf(c graph.Checkpoint) thread.Source {
-	var said struct{ Source thread.Source }
-	if len(c.Metadata) > 0 && json.Unmarshal(c.Metadata, &said) == nil && said.Source != "" {
-		return said.Source
+	var metadata struct{ Source thread.Source }
+	if len(c.Metadata) > 0 && json.Unmarshal(c.Metadata, &metadata) == nil && metadata.Source != "" {
+		return metadata.Source
 	}
 	return thread.SourceLoop
 }
@@ -127,10 +128,10 @@ func (d *draft) isOfValues(update json.RawMessage) bool {
 	return err == nil && slices.ContainsFunc(members, func(m state.Member) bool { return d.Log.Values.Holds(m.Name) })
 }
 
-// asked returns the questions of a graph that paused. They are listed by task if the agent's
+// questions returns the questions of a graph that paused. They are listed by task if the agent's
 // checkpoint says which task asks them. A graph that ended before nodes that it would run next
 // has paused, too.
-func (d *draft) asked(outcome Outcome) json.RawMessage {
+func (d *draft) questions(outcome Outcome) json.RawMessage {
 	at := d.Log.At
 	if outcome.Status != Success || !at.Own() || len(at.Next) == 0 {
 		return outcome.Interrupts

@@ -30,7 +30,7 @@ type Config struct {
 	// Webhooks sends the end of a run to the address that the run names. If it is nil, no
 	// address is notified.
 	Webhooks *webhook.Store
-	// Observer is told of runs; nil if no part of the server counts runs.
+	// Observer is called when runs begin and end; nil if no part of the server counts runs.
 	Observer Observer
 	// QuestionsChanged is called, after the commit, when the questions of a thread of a deployment
 	// have changed: a graph has paused, or a run answers the questions or passes over them. Nil if
@@ -63,9 +63,9 @@ type Store struct {
 	questionsChanged func(workspace, deployment string)
 	paced            bool
 	lease            time.Duration
-	atWork           time.Duration
+	workLease        time.Duration
 	maxBody          int
-	tail             *eventCache
+	recentEvents     *eventCache
 }
 
 // NewStore returns a store.
@@ -82,9 +82,9 @@ func NewStore(c Config) *Store {
 		questionsChanged: c.QuestionsChanged,
 		paced:            c.Paced,
 		lease:            c.Lease,
-		atWork:           cmp.Or(c.WorkLease, c.Lease),
+		workLease:        cmp.Or(c.WorkLease, c.Lease),
 		maxBody:          cmp.Or(c.MaxBody, table.MaxBody),
-		tail:             newEventCache(),
+		recentEvents:     newEventCache(),
 	}
 }
 
@@ -137,12 +137,12 @@ func decideOn[T any](
 			first = false
 			return decide(ctx, t)
 		}
-		read, err := s.threads.Get(ctx, t.Ref)
+		current, err := s.threads.Get(ctx, t.Ref)
 		if err != nil {
-			var none T
-			return none, record.Outbox{}, err
+			var zero T
+			return zero, record.Outbox{}, err
 		}
-		return decide(ctx, read)
+		return decide(ctx, current)
 	})
 }
 
@@ -152,26 +152,26 @@ func decideOn[T any](
 // leave their input; or the run may go before a delayed run, and must not go before superseded
 // runs.
 func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
-	if t.Lock.Cut != "" && (request.Strategy == Rollback || request.Fork != nil) {
+	if t.Lock.RemoveFrom != "" && (request.Strategy == Rollback || request.Fork != nil) {
 		return true
 	}
 	if request.Strategy == Interrupt && t.Lock.Busy && t.Lock.NeedsReason() {
 		return true
 	}
-	return t.Lock.Due.After(s.now()) && (t.Lock.Unsealed || t.Lock.Cut != "")
+	return t.Lock.Due.After(s.now()) && (t.Lock.Unsealed || t.Lock.RemoveFrom != "")
 }
 
-// start dispatches a run that is active now. A failure is only logged, because the run exists
-// and the client must not send the request twice: Rescue dispatches the run later.
-func (s *Store) start(ctx context.Context, run Run) {
+// startWorkflow dispatches a run that is active now. A failure is only logged, because the run
+// exists and the client must not send the request twice: Rescue dispatches the run later.
+func (s *Store) startWorkflow(ctx context.Context, run Run) {
 	if err := s.Dispatch(ctx, run); err != nil {
 		s.log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "run", run.Run, "error", err)
 	}
 }
 
-// stop cancels the workflow of a delayed run that no longer needs it. If the workflow is not
-// cancelled, it finds nothing to do.
-func (s *Store) stop(ctx context.Context, run Run, why string) {
+// stopWorkflow cancels the workflow of a delayed run that no longer needs it. If the workflow is
+// not cancelled, it finds nothing to do.
+func (s *Store) stopWorkflow(ctx context.Context, run Run, why string) {
 	err := s.workflow.Stop(ctx, workflow.Run, execution(run), why)
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 		s.log.WarnContext(ctx, "workflow was not stopped", "run", run.Run, "error", err)
@@ -186,18 +186,18 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot
 	if t.Lock.Busy && request.Strategy == Reject {
 		return run, o, thread.BusyFault(t.Ref)
 	}
-	if err := unasked(t, request); err != nil {
+	if err := checkAnswer(t, request); err != nil {
 		return run, o, err
 	}
 	delayed, err := s.delayedActive(ctx, t)
 	if err != nil {
 		return run, o, err
 	}
-	takesOver := t.Lock.Busy && request.Strategy.takesOver()
-	if run, err = s.draftRun(t, request, delayed != nil, takesOver); err != nil {
+	supersedes := t.Lock.Busy && request.Strategy.supersedes()
+	if run, err = s.draftRun(t, request, delayed != nil, supersedes); err != nil {
 		return run, o, err
 	}
-	p, err := s.planLock(t, run, delayed, takesOver)
+	p, err := s.planLock(t, run, delayed, supersedes)
 	if err != nil {
 		return run, o, err
 	}
@@ -217,35 +217,35 @@ type lockPlan struct {
 
 // planLock decides whether a new run becomes the active run, and whether the run that is
 // active now goes on, ends or is displaced.
-func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, takesOver bool) (p lockPlan, err error) {
+func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, supersedes bool) (p lockPlan, err error) {
 	now := s.now()
-	p.change, p.active = t.ChangeLock(now), !t.Lock.Busy || takesOver
+	p.change, p.active = t.ChangeLock(now), !t.Lock.Busy || supersedes
 	t.MarkNewest(&p.change, run.Run, run.Created, !run.Due.IsZero())
 	switch {
-	case takesOver:
-		end, err := s.takeOver(t, &p.change, run, now)
+	case supersedes:
+		end, err := s.supersede(t, &p.change, run, now)
 		if err != nil {
 			return p, err
 		}
 		p.endActive.Add(end)
 		if delayed != nil {
-			p.endActive.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run took over") })
+			p.endActive.Then(func(ctx context.Context) { s.stopWorkflow(ctx, *delayed, "another run superseded it") })
 		}
 	case delayed != nil && run.Run < delayed.Run:
 		p.active = true
 		p.endActive.Add(s.displace(*delayed, now))
-		p.endActive.Then(func(ctx context.Context) { s.stop(ctx, *delayed, "another run goes first") })
+		p.endActive.Then(func(ctx context.Context) { s.stopWorkflow(ctx, *delayed, "another run goes first") })
 	}
 	if p.active {
-		t.Occupy(&p.change, run.Run, run.Due)
-		p.endActive.Join(s.tellQuestions(t, nil)) // the new run answers or passes over the questions
-		p.endActive.Then(func(ctx context.Context) { s.start(ctx, run) })
+		t.SetActive(&p.change, run.Run, run.Due)
+		p.endActive.Join(s.notifyQuestions(t, nil)) // the new run answers or passes over the questions
+		p.endActive.Then(func(ctx context.Context) { s.startWorkflow(ctx, run) })
 	}
-	if takesOver {
-		p.endActive.Then(func(ctx context.Context) { s.sealBefore(ctx, t.Ref, &run) })
+	if supersedes {
+		p.endActive.Then(func(ctx context.Context) { s.sealIfNeeded(ctx, t.Ref, &run) })
 	}
 	if !t.Lock.Busy {
-		t.Begin(&p.change, run.AssistantID, run.Graph, run.Config)
+		t.SetAssistant(&p.change, run.AssistantID, run.Graph, run.Config)
 	}
 	return p, nil
 }
@@ -263,26 +263,27 @@ func (s *Store) planWrites(
 	}
 	o.Join(p.endActive)
 	o.Add(t.Write(p.change))
-	o.Add(s.put(run, p.active)...)
+	o.Add(s.putRun(run, p.active)...)
 	err = record.AddNotes(ctx, &o, run, notes...)
 	o.Join(counted)
 	return o, err
 }
 
-// takeOver returns the write that ends the thread's active run for a new run. It adds to the change
-// of the lock how the active run and the queued runs end, and that the thread is to be sealed.
-func (s *Store) takeOver(t thread.Thread, change *table.Update, by Run, now time.Time) (table.Write, error) {
+// supersede returns the write that ends the thread's active run for a new run. It adds to the
+// change of the lock how the active run and the queued runs end, and that the thread is to be
+// sealed.
+func (s *Store) supersede(t thread.Thread, change *table.Update, next Run, now time.Time) (table.Write, error) {
 	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
-	if by.Strategy != Rollback {
-		why := supersededBy(by.Run)
-		t.MarkOvertaken(change, string(why))
+	if next.Strategy != Rollback {
+		why := supersededBy(next.Run)
+		t.MarkSuperseded(change, string(why))
 		return s.end(active, Interrupted, why, now), nil
 	}
-	if by.Fork != nil && by.Fork.Number > t.Lock.Checkpoint && !t.Lock.Unsealed {
-		return nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", by.Fork.ID)
+	if next.Fork != nil && next.Fork.Number > t.Lock.Checkpoint && !t.Lock.Unsealed {
+		return nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", next.Fork.ID)
 	}
-	t.MarkOvertaken(change, "")
-	t.CutRuns(change, t.Lock.Run, t.Lock.Last)
+	t.MarkSuperseded(change, "")
+	t.MarkRemoved(change, t.Lock.Run, t.Lock.Last)
 	return s.end(active, Removed, "", now), nil
 }
 
@@ -295,7 +296,7 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 	}
 	run, err := s.getUnderLock(ctx, Ref{Ref: t.Ref, Run: t.Lock.Run}, t.Lock)
 	if fault.Is(err, fault.NotFound) {
-		return nil, nil // it was rolled back meanwhile: the lock that was read is not the present one
+		return nil, nil // it was rolled back meanwhile: the lock that was read is out of date
 	}
 	if err != nil || run.Status != Pending {
 		return nil, err
@@ -305,14 +306,14 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 
 // draftRun makes a run whose id and creation time follow those of the runs that it waits for, even
 // if the clocks of two hosts differ. A delayed run waits for the runs that are created before it is
-// due. A run that takes over follows all other runs.
-func (s *Store) draftRun(t thread.Thread, request Request, delayed, takesOver bool) (run Run, err error) {
+// due. A run that supersedes others follows all other runs.
+func (s *Store) draftRun(t thread.Thread, request Request, delayed, supersedes bool) (run Run, err error) {
 	last := predecessor(t.Lock, delayed)
-	if takesOver {
+	if supersedes {
 		last = max(last, t.Lock.Last)
 	}
 	order, due := later(s.now(), id.Time(last).Add(time.Microsecond)), time.Time{}
-	created := later(s.now(), t.Lock.TailAt.Add(time.Microsecond))
+	created := later(s.now(), t.Lock.LastImmediateAt.Add(time.Microsecond))
 	if request.After > 0 {
 		created, order = created.Add(request.After), order.Add(request.After)
 		due = created
@@ -324,33 +325,33 @@ func (s *Store) draftRun(t thread.Thread, request Request, delayed, takesOver bo
 	return Run{
 		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due, Answers: answers(t, request),
 		Created: created, Updated: created, Status: Pending, HasReader: s.paced && request.Streamed,
-		Progress: Progress{Dispatches: 1, Before: -1, Checkpoint: -1, AgentCheckpoint: -1},
+		Progress: Progress{Dispatches: 1, CheckpointBefore: -1, Checkpoint: -1, AgentCheckpoint: -1},
 	}, nil
 }
 
-// predecessor returns the newest run that precedes every run that is created later: the tail, and
-// the runs that were sealed, overtaken or removed. The active run precedes them too, unless it is
-// delayed.
+// predecessor returns the newest run that precedes every run that is created later: the newest run
+// that is not delayed, and the runs that were sealed, superseded or removed. The active run
+// precedes them too, unless it is delayed.
 func predecessor(lock thread.Lock, delayed bool) string {
-	return max(lasting(lock, delayed), lock.CutTo)
+	return max(lasting(lock, delayed), lock.RemoveTo)
 }
 
 // lasting is predecessor without the runs that are being removed. Once these runs are gone, a new
 // run may go before a removed run that was delayed.
 func lasting(lock thread.Lock, delayed bool) string {
-	last := max(lock.Tail, lock.Sealed, lock.Overtaken)
+	last := max(lock.LastImmediate, lock.SealedUpTo, lock.SupersededUpTo)
 	if !delayed {
 		last = max(last, lock.Run)
 	}
 	return last
 }
 
-func (s *Store) put(run Run, active bool) []table.Write {
-	body, rest := run.store(run.Ref, run.Created)
+func (s *Store) putRun(run Run, active bool) []table.Write {
+	body, bulk := run.store(run.Ref, run.Created)
 	item := table.Item{
 		Key: run.Key(),
 		Attrs: record.Attrs(kind, run.Created, table.Attrs{
-			attrStatus: string(run.Status), attrAttempt: int64(0), attrHanded: int64(0), attrPosition: int64(0),
+			attrStatus: string(run.Status), attrAttempt: int64(0), attrLastHandover: int64(0), attrPosition: int64(0),
 			attrCheckpoint: int64(-1), attrDispatches: run.Dispatches,
 		}),
 		Body: body,
@@ -371,11 +372,11 @@ func (s *Store) put(run Run, active bool) []table.Write {
 		item.Attrs[attrFailure], item.Attrs[attrRefusal] = string(record.Encode(run.Failure)), string(record.Encode(run.Refusal))
 	}
 	put := table.Put{Item: item, If: table.Absent()}
-	if rest == nil {
+	if bulk == nil {
 		return []table.Write{put}
 	}
-	item.Attrs[attrDetached], item.Attrs[attrBulk] = true, int64(len(rest.Item.Body))
-	return []table.Write{put, *rest}
+	item.Attrs[attrDetached], item.Attrs[attrBulk] = true, int64(len(bulk.Item.Body))
+	return []table.Write{put, *bulk}
 }
 
 // leaseEntry returns the index entry under which reconcile finds a run when the run's lease is
@@ -384,9 +385,9 @@ func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key 
 	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.lease))}
 }
 
-// workEntry is leaseEntry for a run that has a worker, or whose workflow is known to call one.
+// workEntry is leaseEntry for a run that has a worker, or whose workflow is known to call a worker.
 func (s *Store) workEntry(run string, now time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.atWork))}
+	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.workLease))}
 }
 
 // noLease returns the change of the index that removes a run from reconcile's list.

@@ -29,7 +29,7 @@ func (t Task) Ref() Ref {
 	return Ref{Ref: thread.Ref{Workspace: t.Workspace, Deployment: t.Deployment, Thread: t.Thread}, Run: t.Run}
 }
 
-// Due returns when a run that is to be taken up may begin, and true if that time has not come. A
+// Due returns when a run that is to be claimed may begin, and true if that time has not come. A
 // run that waits for nothing may begin now. Only the id of a delayed run is ahead of the clock, so
 // other runs cost no read.
 func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
@@ -50,7 +50,7 @@ func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
 	return now, false, nil
 }
 
-// Elapsed returns how long ago a worker first took the run up.
+// Elapsed returns how long ago a worker first claimed the run.
 func (s *Store) Elapsed(run Run) time.Duration {
 	if run.Started.IsZero() {
 		return 0
@@ -89,7 +89,7 @@ const (
 // never started, because the process died before it could start it, Rescue starts it. If the
 // workflow has ended without ending the run, Rescue starts another workflow. Rescue reads the
 // shards in parallel, each with the oldest lease first. When ctx ends, Rescue completes the
-// work it has begun and leaves the rest to the next Rescue; this is no error.
+// work it has begun and leaves the other runs to the next Rescue; this is no error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.Leases.Until(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRun(item.Key)
@@ -105,7 +105,7 @@ func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	t, run, err := s.getWithThread(ctx, ref)
 	if run.Run != "" && run.Status.Final() {
-		return s.clear(ctx, t, run)
+		return s.cleanUp(ctx, t, run)
 	}
 	if fault.Is(err, fault.NotFound) {
 		return nil // an index entry can be out of date

@@ -26,17 +26,18 @@
 //   - rollback: like interrupt, but these runs become removed.
 //
 // A run's turn is its creation time, or its due time if it is delayed. Run ids sort by turn. The
-// queue is the pending runs behind the active run. The lock's mark Overtaken is the newest run that
-// an interrupt, a rollback or a cancel of the thread has superseded. A pending run with an id up to
-// this mark counts as interrupted, so an interrupt of a thousand queued runs writes no item of a
-// queued run.
+// queue is the pending runs behind the active run. The lock's mark SupersededUpTo is the newest run
+// that an interrupt, a rollback or a cancel of the thread has superseded. A pending run with an id
+// up to this mark counts as interrupted, so an interrupt of a thousand queued runs writes no item
+// of a queued run.
 //
 // Runs that are created before a delayed run is due go before the delayed run. The workflow of the
 // delayed run sleeps until the due time.
 //
 // While a run is active, the thread's item keeps the status and the questions from before the run
-// (thread.Rest). The thread shows both again if the run is removed, or if the run leaves nothing in
-// the state. If the run superseded other runs, Seal first sets Rest to what these runs leave.
+// (thread.IdleView). The thread shows both again if the run is removed, or if the run leaves
+// nothing in the state. If the run superseded other runs, Seal first sets the IdleView to what
+// these runs leave.
 //
 // # An interrupt, step by step
 //
@@ -101,7 +102,7 @@
 // worker keeps its run when the lease ends. Rescue, which the timer "reconcile" calls, then starts
 // a workflow if the run has no workflow at work, and only the next Claim takes the run. If Rescue
 // finds a workflow at work, the run gets the lease of a run with a worker, because it may wait long
-// for one. No clocks of two hosts are compared for correctness.
+// for a worker. No clocks of two hosts are compared for correctness.
 //
 // # Seal: shown output is kept
 //
@@ -121,29 +122,31 @@
 //
 // Some runs that ended before their first claim leave nothing in the state:
 //
-//   - a run that was taken back: its client cancelled it, or gave its input to another run. If the
-//     client only lost its connection, the run is not taken back, and the state gets its input;
+//   - a run that was withdrawn: its client cancelled it, or gave its input to another run. If the
+//     client only lost its connection, the run is not withdrawn, and the state gets its input;
 //   - a run without an input, such as an answer to questions;
 //   - a run that Refuse has created.
 //
 // The input of a fork whose checkpoint is gone goes into no state, either.
 //
 // The webhook of a run that is cancelled in the queue, and the Observer, hear of its end from the
-// cancel itself (Run.Told). If the run was taken back, nothing is left to seal, and Finish and Seal
-// pass over it, as over a refused run. If its client was lost, the run is sealed when the active
-// run has ended, because its input follows what that run leaves.
+// cancel itself (Run.EndNotified). If the run was withdrawn, nothing is left to seal, and Finish
+// and Seal pass over it, as over a refused run. If its client was lost, the run is sealed when the
+// active run has ended, because its input follows what that run leaves.
 //
-// Seal works in batches, each in a transaction of its own. A batch starts behind the mark Sealed,
-// and has the condition that the lock's epoch is the epoch that was read. So Seal is idempotent,
-// and two workers that seal at once add everything once. The transaction of a batch also holds the
-// messages to the webhooks of the interrupted runs, and the Observer is told after its commit.
+// Seal works in batches, each in a transaction of its own. A batch starts behind the mark
+// SealedUpTo, and has the condition that the lock's epoch is the epoch that was read. So Seal is
+// idempotent, and two workers that seal at once add everything once. The transaction of a batch
+// also holds the messages to the webhooks of the interrupted runs, and its outbox calls the
+// Observer after the commit.
 //
 // Leftovers that the state cannot hold stay with their run, which ends with the failure
 // StateTooLarge. These call Seal first:
 //
 //   - Claim, Fail and TimeOut;
 //   - Create and Cancel, if they would replace a mark of the lock that Seal still needs
-//     (mustSealFirst, clearFirst), or go before superseded runs, or have to tell or show the state;
+//     (mustSealFirst, sealAndRetry), or go before superseded runs, or have to send or show the
+//     state;
 //   - each reader and each other writer of the newest state: for example Delete, the copy of a
 //     thread, a client's update of the state, and the reader of an interrupted run's result.
 //
@@ -152,9 +155,9 @@
 // before, Rescue seals the thread, because one of the runs to seal has a lease: the run that Create
 // or Cancel has ended, or the newest of the runs behind the run that has finished.
 //
-// The lock's mark Sealed is the newest run that the state accounts for: Finish or Seal sets it.
-// Unsealed says that Seal has work. Overtaken marks superseded runs, and Cut marks removed runs.
-// Type thread.Lock describes each mark.
+// The lock's mark SealedUpTo is the newest run that the state accounts for: Finish or Seal sets it.
+// Unsealed says that Seal has work. SupersededUpTo marks superseded runs, RemoveFrom and RemoveTo
+// mark removed runs. Type thread.Lock describes each mark.
 //
 // Seal keeps the text of a step only if the text goes to the root graph's channel "messages",
 // directly or through the "messages" of subgraphs. Only the runtime of the agent knows the graph,
@@ -163,7 +166,8 @@
 // first chunk to the node's next update or the next "values", and only while the state has
 // messages. After an agent's own error no unfinished text is kept; the run's input is kept if no
 // step had taken it. If the agent refuses the invocation because of what it holds (400, 413, 422),
-// TakeBack makes the thread's state as it was before the run: each later run would hold the same.
+// RevertInput makes the thread's state as it was before the run: each later run would hold the
+// same.
 //
 // The checkpoint of an agent that keeps checkpoints of its own lacks these changes. The agent gets
 // them as pending updates (Attempt.Pending) and applies them itself.
@@ -171,8 +175,8 @@
 // # Rollback and removal
 //
 // Rollback, and a cancel with the action rollback, remove runs. The lock names the removed range
-// (Cut, CutTo). From that commit on, readers skip the range. Seal erases its items in batches
-// before a worker claims another run of the thread.
+// (RemoveFrom, RemoveTo). From that commit on, readers skip the range. Seal erases its items in
+// batches before a worker claims another run of the thread.
 //
 // # Slices and attempts
 //
@@ -202,6 +206,6 @@
 //
 // From an agent's first checkpoint on, the agent's checkpoints are the state. Its updates are
 // shown, and become part of the state only as leftovers. A run may start at any checkpoint of its
-// thread (Request.Fork): its first claim takes the state from there and begins a branch. Run.Before
-// is the number of the thread's newest checkpoint before the run.
+// thread (Request.Fork): its first claim takes the state from there and begins a branch.
+// Run.CheckpointBefore is the number of the thread's newest checkpoint before the run.
 package run

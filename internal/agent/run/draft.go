@@ -31,15 +31,15 @@ type draft struct {
 	updates []json.RawMessage
 	// unshown says that readers have not seen the values with the run's input.
 	unshown bool
-	// amended says that the agent has sent its newest checkpoint again, with new values or new
-	// results of its tasks.
-	amended bool
+	// resentCheckpoint says that the agent has sent its newest checkpoint again, with new values or
+	// new results of its tasks.
+	resentCheckpoint bool
 	// events and writes wait for the next flush; size is the size of their data in bytes.
 	events []Event
 	writes []table.Write
 	size   int
 	// tellsUnfinished says that the agent itself reports which messages are unfinished.
-	tellsUnfinished bool
+	reportsUnfinished bool
 	// unfinishedChanged says that the run's unfinished messages are not written yet.
 	unfinishedChanged bool
 	// stepped says that this attempt has made a step.

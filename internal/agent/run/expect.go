@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// A client may want its run to end with its connection. A function of AWS is not told that the
+// A client may want its run to end with its connection. A function of AWS does not notice that the
 // connection has been lost, but its answers end after a known time, and a client that is there
-// takes the answer up again. So the client of such a run is expected back by a time, which each of
+// requests the answer again. So the client of such a run is expected back by a time, which each of
 // its requests moves, and a timer cancels the run when that time has passed.
 
 const (
@@ -64,8 +64,8 @@ func dueClient(ref Ref, due time.Time) map[table.Index]table.Key {
 }
 
 // CancelMissed cancels the runs whose clients were expected by a time and have not come, a bounded
-// number in one pass. A run that has ended meanwhile stays as it is. When ctx ends, the rest is
-// left to the next pass, which is no error.
+// number in one pass. A run that has ended meanwhile stays as it is. When ctx ends, the other
+// runs are left to the next pass, which is no error.
 func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueClients.Until(dueBy), Page: missPage, Limit: missLimit}.Serve(ctx, s.table, func(ctx context.Context, noted *table.Item) error {
 		parts, err := keys.ParseRunClient(noted.Key)
@@ -84,7 +84,7 @@ func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
 }
 
 // miss cancels a run whose client has not come back, unless it comes back meanwhile. If this fails,
-// a timer tries it again later, so that the run does not take the place of others in each pass.
+// a timer tries it again later, so that the run does not take the place of other runs in each pass.
 // A cancel that has begun is completed even if the pass ends.
 func (s *Store) miss(ctx context.Context, ref Ref, item *table.Item) error {
 	ctx = context.WithoutCancel(ctx)

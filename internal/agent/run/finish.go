@@ -46,7 +46,7 @@ func (a *Attempt) finish(ctx context.Context, outcome Outcome, lossy bool) error
 	}
 	now := a.store.now()
 	own := a.endWrites(now, &last, outcome)
-	next, err := a.release(ctx, now, last, own, outcome)
+	next, err := a.commitEnd(ctx, now, last, own, outcome)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (d *draft) foldOutcome(ctx context.Context, outcome *Outcome, lossy bool) e
 	if d.unshown {
 		d.showValues()
 	}
-	outcome.Interrupts = d.asked(*outcome)
+	outcome.Interrupts = d.questions(*outcome)
 	if outcome.Failure != nil {
 		d.append(Event{Name: EventError, Data: record.Encode(outcome.Failure)})
 	}
@@ -94,21 +94,21 @@ func (a *Attempt) endWrites(now time.Time, last *draft, outcome Outcome) (o reco
 		set[attrInterrupts] = string(outcome.Interrupts)
 	}
 	last.forget(everyMessage)
-	last.Run.Unfolded = 0
+	last.Run.UncheckpointedFrom = 0
 	events := last.events
 	writes := last.takeUnflushed(now)
-	if last.Run.Amended {
+	if last.Run.CheckpointRewritten {
 		writes = last.dropOriginal(writes)
 	}
-	o.AddOr(last.move(now, set, a.store.over(last.Run, now), a.fence), record.Always(ErrFenced))
+	o.AddOr(last.move(now, set, a.store.endedEntry(last.Run, now), a.fence), record.Always(ErrFenced))
 	for _, write := range writes {
-		o.AddOr(write, a.gaveWay)
+		o.AddOr(write, a.fencedIfDelayed)
 	}
 	ended := last.Run
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
-	o.Join(a.store.tell(ended, last.Log.Values, now))
+	o.Join(a.store.notifyEnd(ended, last.Log.Values, now))
 	a.store.threads.Remember(last.Log) // before the commit, which wakes the readers of the state
-	o.Then(func(context.Context) { a.store.tail.remember(a.Run.Ref, events, now) })
+	o.Then(func(context.Context) { a.store.recentEvents.remember(a.Run.Ref, events, now) })
 	o.Join(a.store.releasePermit(last.Run))
 	return o
 }
@@ -116,7 +116,7 @@ func (a *Attempt) endWrites(now time.Time, last *draft, outcome Outcome) (o reco
 // dropOriginal removes from the writes the copy of a checkpoint as it was before the run, or
 // adds the write that erases the stored copy.
 func (d *draft) dropOriginal(writes []table.Write) []table.Write {
-	key := amended(d.Run.Ref)
+	key := originalKey(d.Run.Ref)
 	kept := slices.DeleteFunc(slices.Clone(writes), func(w table.Write) bool { return w.Target() == key })
 	if len(kept) < len(writes) {
 		return kept
@@ -124,9 +124,9 @@ func (d *draft) dropOriginal(writes []table.Write) []table.Write {
 	return append(writes, table.Delete{Key: key})
 }
 
-// over returns the index entry of a run that has ended: no entry, unless the run's thread is
+// endedEntry returns the index entry of a run that has ended: no entry, unless the run's thread is
 // removed with the run.
-func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
+func (s *Store) endedEntry(run Run, now time.Time) map[table.Index]table.Key {
 	if !run.Temporary {
 		return noLease()
 	}
@@ -141,12 +141,12 @@ func (d *draft) leavesSomething(outcome Outcome) bool {
 	if outcome.ByAgent && inputNotStepped(d.Log.State, d.Run) {
 		return !slices.ContainsFunc(thread.TasksOf(d.Log.At.Tasks), func(task thread.Task) bool { return task.Error != nil })
 	}
-	return (outcome.Failure != nil && !outcome.ByAgent) || (d.Run.Unfolded != 0 && !d.followed())
+	return (outcome.Failure != nil && !outcome.ByAgent) || (d.Run.UncheckpointedFrom != 0 && !d.hasCheckpointed())
 }
 
-// Fail ends a run that no worker can complete. What the run had shown stays in the state; the
-// run's input stays, too, if the run never started. Fail does nothing for a run that needs no
-// worker.
+// Fail ends a run that no worker can complete. The output that the run had shown stays in the
+// state; the run's input stays, too, if the run never started. Fail does nothing for a run that
+// needs no worker.
 func (s *Store) Fail(ctx context.Context, ref Ref, failure Failure) error {
 	return s.giveUp(ctx, ref, Outcome{Status: Error, Failure: &failure})
 }
@@ -157,13 +157,13 @@ func (s *Store) TimeOut(ctx context.Context, ref Ref, failure Failure) error {
 }
 
 func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
-	_, err := retake(ctx, func(ctx context.Context) (*Attempt, error) {
+	_, err := retryFenced(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
-		has, err := s.hasInput(ctx, a.Run)
-		if has {
+		hasInput, err := s.hasInput(ctx, a.Run)
+		if hasInput {
 			err = a.try(func(d *draft) (err error) {
 				if d.Log, _, err = s.branch(ctx, d.Run, d.Log); err != nil {
 					return err
@@ -182,11 +182,10 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 	return err
 }
 
-// release writes the end of a run together with the lock of its thread, which passes to the
-// next queued run. It returns the next run, nil if there is no such run. The first try uses
-// the lock that was read when the run was taken up, because other requests rarely change the
-// lock meanwhile.
-func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own record.Outbox, outcome Outcome) (*Run, error) {
+// commitEnd writes the end of a run together with the lock of its thread, which passes to the next
+// queued run. It returns the next run, nil if there is no such run. The first try uses the lock
+// that was read when the attempt began, because other requests rarely change the lock meanwhile.
+func (a *Attempt) commitEnd(ctx context.Context, now time.Time, last draft, own record.Outbox, outcome Outcome) (*Run, error) {
 	s := a.store
 	return decideOn(ctx, s, a.thread, func(ctx context.Context, t thread.Thread) (_ *Run, o record.Outbox, err error) {
 		if t.Lock.Run != a.Run.Run {
@@ -197,22 +196,22 @@ func (a *Attempt) release(ctx context.Context, now time.Time, last draft, own re
 			return nil, o, err
 		}
 		change := t.ChangeLock(now)
-		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.passed != "")
-		pass := s.passOn(t, &change, q.next, thread.Rest{
+		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.unsealed != "")
+		lockWrites := s.passLock(t, &change, q.next, thread.IdleView{
 			Status: threadStatus(outcome), Interrupts: outcome.Interrupts, Run: a.Run.Run,
 		})
 		o.Join(own)
-		o.Join(s.tellQuestions(t, outcome.Interrupts))
-		o.AddOr(pass[0], a.gaveWay)
-		o.Add(pass[1:]...)
+		o.Join(s.notifyQuestions(t, outcome.Interrupts))
+		o.AddOr(lockWrites[0], a.fencedIfDelayed)
+		o.Add(lockWrites[1:]...)
 		o.Join(s.sealPassed(t.Ref, q, now))
 		return q.next, o, nil
 	})
 }
 
-// gaveWay refuses the end of a delayed run that never started: this run may have given way to
-// another run, which has changed the state since this run was taken up (begin).
-func (a *Attempt) gaveWay(*table.Item) error {
+// fencedIfDelayed refuses the end of a delayed run that never started: another run may have gone
+// first, and may have changed the state since this attempt read it (writeClaim).
+func (a *Attempt) fencedIfDelayed(*table.Item) error {
 	if a.Run.Attempt == 0 && !a.Run.Due.IsZero() {
 		return ErrFenced
 	}
@@ -223,18 +222,20 @@ func (a *Attempt) gaveWay(*table.Item) error {
 type queue struct {
 	// next is the oldest waiting run, nil if no run waits.
 	next *Run
-	// passed is the newest cancelled run before next that must be sealed, "" if there is none.
-	passed string
+	// unsealed is the newest cancelled run before next that must be sealed, "" if there is no such
+	// run.
+	unsealed string
 }
 
 // sealPassed seals the cancelled runs that Finish has passed over, unless the worker of the next
-// run does so. One of them has a lease until then, so that they are sealed in any case.
+// run does so. The newest of these runs has a lease until then, so that they are sealed in any
+// case.
 func (s *Store) sealPassed(ref thread.Ref, q queue, now time.Time) (o record.Outbox) {
-	if q.passed == "" || s.seals(q.next) {
+	if q.unsealed == "" || s.workerSeals(q.next) {
 		return o
 	}
-	o.Add(table.Update{Key: Ref{Ref: ref, Run: q.passed}.Key(), Index: s.leaseEntry(q.passed, now), If: table.Present()})
-	o.Then(func(ctx context.Context) { s.sealBefore(ctx, ref, q.next) })
+	o.Add(table.Update{Key: Ref{Ref: ref, Run: q.unsealed}.Key(), Index: s.leaseEntry(q.unsealed, now), If: table.Present()})
+	o.Then(func(ctx context.Context) { s.sealIfNeeded(ctx, ref, q.next) })
 	return o
 }
 
@@ -257,23 +258,23 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 			q.next = &run
 			break
 		}
-		if !run.settled() {
-			q.passed = run.Run
+		if !run.needsNoSeal() {
+			q.unsealed = run.Run
 		}
 	}
 	return q, nil
 }
 
-// passOn completes a change of the lock. The change hands the thread to the next run, or if next
-// is nil leaves the thread without a run. The thread shows rest then, or if the next run leaves
-// nothing. passOn returns the change together with the other writes that it needs.
-func (s *Store) passOn(t thread.Thread, change *table.Update, next *Run, rest thread.Rest) []table.Write {
-	t.SetRest(change, rest)
+// passLock completes a change of the lock. The change hands the thread to the next run, or if next
+// is nil leaves the thread without a run. The thread shows the view then, or if the next run leaves
+// nothing. passLock returns the change together with the other writes that it needs.
+func (s *Store) passLock(t thread.Thread, change *table.Update, next *Run, view thread.IdleView) []table.Write {
+	t.SetIdleView(change, view)
 	if next == nil {
-		t.Leave(change)
+		t.SetIdle(change)
 		return append([]table.Write{*change}, t.UncountRun()...)
 	}
-	t.Occupy(change, next.Run, next.Due)
+	t.SetActive(change, next.Run, next.Due)
 	now := s.now()
 	promote := record.Change(next.Key(), now, nil, table.Equals(attrStatus, string(Pending)))
 	promote.Index = s.leaseEntry(next.Run, later(now, next.Due))

@@ -47,7 +47,7 @@ func (a *Attempt) Flush(ctx context.Context) error {
 		next.reveal()
 	}
 	var lease map[table.Index]table.Key
-	if now.Sub(a.renewed) > a.store.atWork/3 {
+	if now.Sub(a.renewed) > a.store.workLease/3 {
 		lease = a.store.workEntry(a.Run.Run, now)
 	}
 	if !next.HasUnflushed() && lease == nil {
@@ -87,30 +87,30 @@ func (a *Attempt) HandOver(ctx context.Context) error {
 	if !next.stepped {
 		next.Run.Idle++
 	}
-	return a.leave(ctx, next, table.Attrs{})
+	return a.commitHandover(ctx, next, table.Attrs{})
 }
 
 // GiveBack is HandOver for a run that no agent took: the attempt is no slice either, and the time
-// until the next one does not count.
+// until the next attempt does not count.
 func (a *Attempt) GiveBack(ctx context.Context) error {
-	return a.leave(ctx, a.draft, table.Attrs{attrAbsent: clock.Format(a.store.now())})
+	return a.commitHandover(ctx, a.draft, table.Attrs{attrAbsent: clock.Format(a.store.now())})
 }
 
-func (a *Attempt) leave(ctx context.Context, next draft, set table.Attrs) error {
+func (a *Attempt) commitHandover(ctx context.Context, next draft, set table.Attrs) error {
 	now := a.store.now()
-	set[attrHanded] = a.Run.Attempt
+	set[attrLastHandover] = a.Run.Attempt
 	return a.write(ctx, record.Commit, pendingWrite{next, now, set, a.store.leaseEntry(a.Run.Run, now)})
 }
 
 // move returns the write that moves the run to the position of the newest shown event.
 func (d *draft) move(now time.Time, set table.Attrs, index map[table.Index]table.Key, fence table.Cond) table.Update {
 	set[attrStart], set[attrPosition], set[attrCheckpoint] = d.Run.Start, d.Run.Position, d.Run.Checkpoint
-	set[attrIdle], set[attrUnfolded], set[attrBefore] = d.Run.Idle, d.Run.Unfolded, d.Run.Before
-	if d.Run.Amended {
-		set[attrAmended] = true
+	set[attrIdle], set[attrUncheckpointedFrom], set[attrCheckpointBefore] = d.Run.Idle, d.Run.UncheckpointedFrom, d.Run.CheckpointBefore
+	if d.Run.CheckpointRewritten {
+		set[attrCheckpointRewritten] = true
 	}
-	if len(d.Run.Takeovers) > 0 {
-		set[attrTakeovers] = string(record.Encode(d.Run.Takeovers))
+	if len(d.Run.ClaimsAfterLoss) > 0 {
+		set[attrClaimsAfterLoss] = string(record.Encode(d.Run.ClaimsAfterLoss))
 	}
 	if d.unfinishedChanged {
 		set[attrUnfinished] = string(record.Encode(d.Run.Unfinished))
@@ -165,7 +165,7 @@ func (a *Attempt) write(ctx context.Context, commit func(context.Context, table.
 	}
 	next.unfinishedChanged = false
 	a.draft, a.fence = next, fence(next.Run)
-	a.store.tail.remember(a.Run.Ref, events, w.now)
+	a.store.recentEvents.remember(a.Run.Ref, events, w.now)
 	return nil
 }
 
@@ -182,7 +182,7 @@ func noReader() table.Cond { return table.Below(attrHasReader, 1) }
 var errMoved = errors.New("the run's position has been moved")
 
 // flushed returns the writes of a flush. The move of the run's position is the last of them, so
-// that it makes the others visible also if they are applied in order.
+// that it makes the other writes visible also if they are applied in order.
 func (a *Attempt) flushed(move table.Update, writes []table.Write) (o record.Outbox) {
 	o.Add(writes...)
 	o.AddOr(move, func(stood *table.Item) error {

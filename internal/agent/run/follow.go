@@ -88,20 +88,20 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 	var next pendingRun
 	defer next.stop()
 	for {
-		found, due, gone, err := f.look(ctx)
+		run, due, gone, err := f.look(ctx)
 		switch {
 		case gone:
 			return nil
 		case err != nil:
-		case found == nil:
+		case run == nil:
 			err = next.wait(ctx, w, due)
-		case found.Status != Pending:
-			err = f.follow(ctx, found)
-		case next.run == found.Run:
+		case run.Status != Pending:
+			err = f.follow(ctx, *run)
+		case next.run == run.Run:
 			err = next.wait(ctx, w, nil)
 		default: // the run may have begun before it was watched
 			next.stop()
-			next = pendingRun{run: found.Run, watcher: f.table.Watch(found.Key())}
+			next = pendingRun{run: run.Run, watcher: f.table.Watch(run.Key())}
 		}
 		if err != nil {
 			return err
@@ -120,17 +120,17 @@ func (f *follower) look(ctx context.Context) (next *Run, due <-chan time.Time, g
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if f.made.IsZero() {
-		f.made = t.Created
+	if f.threadCreated.IsZero() {
+		f.threadCreated = t.Created
 	}
-	if !t.Created.Equal(f.made) { // the thread was deleted and created again
+	if !t.Created.Equal(f.threadCreated) { // the thread was deleted and created again
 		return nil, nil, true, nil
 	}
 	next, due, err = f.pass(ctx, t)
 	return next, due, false, err
 }
 
-// pendingRun is the run that a follower waits for, if it waits for one.
+// pendingRun is the run that a follower waits for, if it waits for a run.
 type pendingRun struct {
 	run     string
 	watcher table.Watcher
@@ -165,8 +165,8 @@ type follower struct {
 	*Store
 	ref  thread.Ref
 	emit func(Part) error
-	// made is when the thread was created, zero before this time is known.
-	made time.Time
+	// threadCreated is when the thread was created, zero before this time is known.
+	threadCreated time.Time
 	// done is the last run whose events the reader has completely. It is never a run that was
 	// removed: a run that is created later may go before a removed run that was delayed.
 	done string
@@ -239,8 +239,8 @@ func (f *follower) skip(run Run) error {
 
 // follow hands over a run to its end. A run that was rolled back before the reader had any of
 // its events has no end, either.
-func (f *follower) follow(ctx context.Context, found *Run) error {
-	run, begun := *found, false
+func (f *follower) follow(ctx context.Context, run Run) error {
+	begun := false
 	err := f.Stream(ctx, run, 0, func(events []Event) error {
 		if len(events) > 0 {
 			begun, f.position = true, events[len(events)-1].Position

@@ -40,8 +40,8 @@ func (m *model) checkInputs() {
 	want, got := []string{}, []string{}
 	for _, r := range m.runs {
 		back := isTakenBack(m.get(r))
-		if m.takenBack[r.Run] && !back {
-			m.t.Errorf("run %s was taken back before it started, and says %q", r.Run, m.get(r).CancelReason)
+		if m.withdrawn[r.Run] && !back {
+			m.t.Errorf("run %s was withdrawn before it started, and says %q", r.Run, m.get(r).CancelReason)
 		}
 		if !back {
 			want = append(want, inputOf(r))
@@ -184,7 +184,7 @@ func (m *model) checkReaders() {
 
 // checkErased checks that every stored item belongs to a run or a checkpoint.
 func (m *model) checkErased(newest int64) {
-	if lock := m.thread().Lock; lock.Cut != "" || lock.Unsealed || lock.Checkpoint != newest {
+	if lock := m.thread().Lock; lock.RemoveFrom != "" || lock.Unsealed || lock.Checkpoint != newest {
 		m.t.Errorf("the thread is not cleared up: %+v", lock)
 	}
 	owned := map[int64]bool{}

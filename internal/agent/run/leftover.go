@@ -56,7 +56,7 @@ func (l *leftover) collect(run Run, event Event, attempt int64) {
 		if message, ok := run.unfinished(state.ChunkOf(event.Data), attempt); ok && event.Position > message.From {
 			l.partials.Add(event.Data, attempt, message.Node)
 		}
-	case event.Name == EventUpdates && run.Unfolded != 0 && event.Position > run.Unfolded:
+	case event.Name == EventUpdates && run.UncheckpointedFrom != 0 && event.Position > run.UncheckpointedFrom:
 		if updates, err := nodeUpdates(event.Data); err == nil {
 			l.updates = append(l.updates, updates...)
 		}
@@ -195,7 +195,7 @@ func (d *draft) keepLeftovers(ctx context.Context) error {
 	if tasks, read := d.Log.TaskResults(); read && k.stored != nil {
 		k.stored = tasks // including the results that wait for the next flush
 	}
-	k.whole = k.whole || !d.followed()
+	k.whole = k.whole || !d.hasCheckpointed()
 	change, err := k.fold(l)
 	if err != nil || (change.Patch.Empty() && len(change.Pending) == 0) {
 		return err
@@ -204,6 +204,6 @@ func (d *draft) keepLeftovers(ctx context.Context) error {
 }
 
 // followed reports whether the agent has made a checkpoint of its own in this run.
-func (d *draft) followed() bool {
-	return d.amended || (d.agentHasCheckpoints() && d.Log.At.Agent.Number > d.Run.Before)
+func (d *draft) hasCheckpointed() bool {
+	return d.resentCheckpoint || (d.agentHasCheckpoints() && d.Log.At.Agent.Number > d.Run.CheckpointBefore)
 }

@@ -31,9 +31,9 @@ type model struct {
 	// removed are the runs that a rollback has removed, mayGo the runs that a rollback could
 	// have removed.
 	removed, mayGo map[string]bool
-	// takenBack are the runs that their client cancelled, or whose input it gave to another run,
+	// withdrawn are the runs that their client cancelled, or whose input it gave to another run,
 	// before a worker took them up.
-	takenBack map[string]bool
+	withdrawn map[string]bool
 	// workers are the live workers: each believes that it owns its run.
 	workers []*worker
 	readers []*follower
@@ -71,7 +71,7 @@ func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(check.Size(60, 20)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}, takenBack: map[string]bool{}}
+			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}, withdrawn: map[string]bool{}}
 			m.ref.Deployment = fmt.Sprint("d", seed) // the one permit of this deployment belongs to this thread
 			_, err := m.threads.Create(t.Context(), m.ref, nil, nil, false)
 			m.must(err)
@@ -156,7 +156,7 @@ func (m *model) interrupt() {
 		cancel, back = s.CancelOnDisconnect, false
 	}
 	if r, done := m.cancel(cancel); done && back && m.claims[r.Run] == 0 {
-		m.takenBack[r.Run] = true
+		m.withdrawn[r.Run] = true
 	}
 }
 

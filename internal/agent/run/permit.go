@@ -25,7 +25,7 @@ const waitLeases = 10
 const (
 	permitKind     = "seat"
 	permitWaitKind = "seat_wait"
-	// attrHolder and attrHolderThread name the run that has a permit, or waits for one.
+	// attrHolder and attrHolderThread name the run that has a permit, or waits for a permit.
 	// attrRowPermits is how many permits the run's row had when the run began to wait.
 	attrHolder       = "run"
 	attrHolderThread = "thread"
@@ -72,7 +72,7 @@ func putPermit(run Run, now time.Time) table.Put {
 func (s *Store) releasePermit(run Run) (o record.Outbox) {
 	if run.Permit != 0 {
 		o.Add(table.Delete{Key: permitKey(run)})
-		o.Then(func(ctx context.Context) { s.giveOn(ctx, rowAt(run)) })
+		o.Then(func(ctx context.Context) { s.grantOrLog(ctx, rowAt(run)) })
 	}
 	return o
 }
@@ -85,8 +85,8 @@ type occupancy struct {
 	size int
 }
 
-// look reads the taken permits of a row and its first waiting run.
-func (s *Store) look(ctx context.Context, r row) (occupancy, error) {
+// readRow reads the taken permits of a row and its first waiting run.
+func (s *Store) readRow(ctx context.Context, r row) (occupancy, error) {
 	query := keys.Permits(r.workspace, r.deployment, r.number)
 	query.Limit = keys.RowPermits + 1
 	page, err := s.table.Query(ctx, query)
@@ -109,8 +109,8 @@ func (s *Store) look(ctx context.Context, r row) (occupancy, error) {
 	return o, nil
 }
 
-// choose gives the run a free permit, if the row has one. Runs that look at the same time mostly
-// choose different permits.
+// choose gives the run a free permit, if the row has a free permit. Runs that look at the same time
+// mostly choose different permits.
 func (o occupancy) choose(run *Run, r row, size int) bool {
 	if len(o.taken) >= size {
 		return false
@@ -130,11 +130,11 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 		return nil
 	}
 	r, size := rowOf(a.Run.Ref.Ref, permits)
-	seen, err := a.store.look(ctx, r)
+	seen, err := a.store.readRow(ctx, r)
 	if err != nil {
 		return err
 	}
-	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches)) // fillNext changes it when it gives the run a permit
+	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches)) // grantNextPermit changes it when it gives the run a permit
 	if seen.first == nil && seen.choose(&a.Run, r, size) {
 		return a.addWrite(putPermit(a.Run, a.store.now()))
 	}
@@ -146,23 +146,23 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 			}
 		}
 	}
-	return a.await(ctx, r, size)
+	return a.waitForPermit(ctx, r, size)
 }
 
-// await has the run wait for a permit of the row. A run that ends first releases its permit and
-// then looks for waiting runs. A waiting run first registers and then looks for a free permit. So
-// at least one of them sees the other.
-func (a *Attempt) await(ctx context.Context, r row, size int) error {
+// waitForPermit has the run wait for a permit of the row. A run that ends first releases its permit
+// and then looks for waiting runs. A waiting run first registers and then looks for a free permit.
+// So at least one of them sees the other.
+func (a *Attempt) waitForPermit(ctx context.Context, r row, size int) error {
 	s, run := a.store, a.Run
 	now := s.now()
 	wait := table.Put{Item: table.Item{
 		Key:   keys.PermitWait(r.workspace, r.deployment, r.number, run.Run),
 		Attrs: record.Attrs(permitWaitKind, now, table.Attrs{attrHolder: run.Run, attrHolderThread: run.Thread, attrRowPermits: int64(size)}),
 	}}
-	rest := record.Change(run.Key(), now, nil, a.fence)
-	rest.Index = s.leaseEntry(run.Run, now.Add((waitLeases-1)*s.lease))
-	o := record.Write(rest, wait)
-	o.Then(func(ctx context.Context) { s.giveOn(ctx, r) })
+	renewed := record.Change(run.Key(), now, nil, a.fence)
+	renewed.Index = s.leaseEntry(run.Run, now.Add((waitLeases-1)*s.lease))
+	o := record.Write(renewed, wait)
+	o.Then(func(ctx context.Context) { s.grantOrLog(ctx, r) })
 	err := record.Commit(ctx, s.table, o)
 	switch {
 	case errors.Is(err, record.ErrLost):
@@ -173,30 +173,32 @@ func (a *Attempt) await(ctx context.Context, r row, size int) error {
 	return ErrWaitsForPermit
 }
 
-// giveOn calls fill after a request has succeeded. An error is only logged: the first waiting run
-// tries again after waitLeases. The threads of other runs do not count as memory of the request.
-func (s *Store) giveOn(ctx context.Context, r row) {
-	if err := s.fill(budget.Holding(ctx, nil), r); err != nil {
+// grantOrLog calls grantPermits after a request has succeeded. An error is only logged: the first
+// waiting run tries again after waitLeases. The threads of other runs do not count as memory of the
+// request.
+func (s *Store) grantOrLog(ctx context.Context, r row) {
+	if err := s.grantPermits(budget.Holding(ctx, nil), r); err != nil {
 		s.log.ErrorContext(ctx, "permit was not given on, a run that waits will see to it", "deployment", r.deployment, "error", err)
 	}
 }
 
-// fill gives the free permits of a row to its waiting runs, the oldest first, and starts them.
-func (s *Store) fill(ctx context.Context, r row) (err error) {
+// grantPermits gives the free permits of a row to its waiting runs, the oldest first, and starts
+// them.
+func (s *Store) grantPermits(ctx context.Context, r row) (err error) {
 	for more := true; more && err == nil; {
-		more, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (bool, record.Outbox, error) { return s.fillNext(ctx, r) })
+		more, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (bool, record.Outbox, error) { return s.grantNextPermit(ctx, r) })
 	}
 	return err
 }
 
-// fillNext gives a permit to the first waiting run, or drops a waiting run that no longer needs a
-// permit. more is false if no run waits or no permit is free.
-func (s *Store) fillNext(ctx context.Context, r row) (more bool, o record.Outbox, err error) {
-	seen, err := s.look(ctx, r)
+// grantNextPermit gives a permit to the first waiting run, or drops a waiting run that no longer
+// needs a permit. more is false if no run waits or no permit is free.
+func (s *Store) grantNextPermit(ctx context.Context, r row) (more bool, o record.Outbox, err error) {
+	seen, err := s.readRow(ctx, r)
 	if err != nil || seen.first == nil {
 		return false, o, err
 	}
-	run, write, err := s.first(ctx, seen)
+	run, write, err := s.firstWaiting(ctx, seen)
 	if err != nil {
 		return false, o, err
 	}
@@ -207,14 +209,14 @@ func (s *Store) fillNext(ctx context.Context, r row) (more bool, o record.Outbox
 		}
 		write.Set[attrPermit] = run.Permit
 		o.Add(putPermit(*run, s.now()), *write)
-		o.Then(func(ctx context.Context) { s.start(ctx, *run) })
+		o.Then(func(ctx context.Context) { s.startWorkflow(ctx, *run) })
 	}
 	return true, o, nil
 }
 
-// first returns the first waiting run, and the write that prepares the start of its next workflow.
-// Both are nil if the run no longer needs a permit.
-func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update, error) {
+// firstWaiting returns the first waiting run, and the write that prepares the start of its next
+// workflow. Both are nil if the run no longer needs a permit.
+func (s *Store) firstWaiting(ctx context.Context, seen occupancy) (*Run, *table.Update, error) {
 	t, run, err := s.getWithThread(ctx, *seen.first)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, nil
@@ -255,7 +257,7 @@ func (a *Attempt) FreePermitOfDeletedRun(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	freed, err := a.store.free(ctx, permitKey(a.Run), a.Run.Ref)
 	if freed {
-		a.store.giveOn(ctx, rowAt(a.Run))
+		a.store.grantOrLog(ctx, rowAt(a.Run))
 	}
 	return err
 }

@@ -9,11 +9,11 @@ import "github.com/slipway-run/slipway/internal/record/record"
 // All numbers of checkpoints count along the thread from 0, and are -1 for no checkpoint.
 // Positions are the positions of events on the thread.
 type Progress struct {
-	// Attempt counts the workers that took the run up.
+	// Attempt counts the workers that claimed the run.
 	Attempt int64
-	// Handed is the last attempt that handed the run over to the next attempt, 0 if no attempt
-	// did. The other attempts before the present attempt are among Failures.
-	Handed int64
+	// LastHandover is the last attempt that handed the run over to the next attempt, 0 if no
+	// attempt did. The other attempts before the present attempt are among Failures.
+	LastHandover int64
 	// Failures counts the attempts that ended without having handed the run over.
 	Failures int64
 	// Idle counts the slices since the last slice that made a step.
@@ -27,71 +27,71 @@ type Progress struct {
 	// Start is the position before the run's first event, Position the position of its last
 	// event.
 	Start, Position int64
-	// Takeovers are the positions of the first events of the attempts before which a worker was
-	// lost, oldest first. That worker may have left a void batch of events.
-	Takeovers []int64
+	// ClaimsAfterLoss are the claims (positions of first events) of the attempts before which a
+	// worker was lost, oldest first. That worker may have left a void batch of events.
+	ClaimsAfterLoss []int64
 	// Unfinished are the messages that all attempts of the run have shown and that are kept if
 	// the run ends now.
 	Unfinished []Unfinished
-	// Unfolded is the position before the first update that was shown since the agent's own
-	// newest checkpoint, 0 if there is no such update.
-	Unfolded int64
+	// UncheckpointedFrom is the position before the first update that was shown since the agent's
+	// own newest checkpoint, 0 if there is no such update.
+	UncheckpointedFrom int64
 
-	// Before is the number of the thread's newest checkpoint when a worker first took the run
-	// up: at this checkpoint the thread is as if the run had never been.
-	Before int64
+	// CheckpointBefore is the number of the thread's newest checkpoint when a worker first claimed
+	// the run: at this checkpoint the thread is as if the run had never been.
+	CheckpointBefore int64
 	// Checkpoint is the thread's newest checkpoint when the run, or its sealing, last wrote.
 	Checkpoint int64
 	// AgentCheckpoint is the number of the agent's own checkpoint at the run's first claim, -1
 	// if there was no checkpoint. AgentItems is the number of items that were stored after
 	// that checkpoint then. A rollback erases the items that follow.
 	AgentCheckpoint, AgentItems int64
-	// Amended says that the run has sent the results of the tasks of an earlier checkpoint
-	// again. A copy of the checkpoint as it was before is kept until the run is over, so that
-	// a rollback restores it.
-	Amended bool
+	// CheckpointRewritten says that the run has sent the results of the tasks of an earlier
+	// checkpoint again. A copy of the checkpoint as it was before is kept until the run is over, so
+	// that a rollback restores it.
+	CheckpointRewritten bool
 }
 
-// Names of the attributes of the progress in the run's item. "seat", "mark" and "place" are former
-// names of their fields: stored runs keep them.
+// Names of the attributes of the progress in the run's item. Some are former names of their
+// fields, such as "seat" and "amended": stored runs keep them.
 const (
-	attrAttempt         = "attempt"
-	attrHanded          = "handed"
-	attrFailures        = "failures"
-	attrIdle            = "idle"
-	attrDispatches      = "dispatches"
-	attrPermit          = "seat"
-	attrStart           = "start"
-	attrPosition        = "position"
-	attrTakeovers       = "takeovers"
-	attrUnfinished      = "unfinished"
-	attrUnfolded        = "unfolded"
-	attrBefore          = "before"
-	attrCheckpoint      = "checkpoint"
-	attrAgentCheckpoint = "mark"
-	attrAgentItems      = "place"
-	attrAmended         = "amended"
+	attrAttempt             = "attempt"
+	attrLastHandover        = "handed"
+	attrFailures            = "failures"
+	attrIdle                = "idle"
+	attrDispatches          = "dispatches"
+	attrPermit              = "seat"
+	attrStart               = "start"
+	attrPosition            = "position"
+	attrClaimsAfterLoss     = "takeovers"
+	attrUnfinished          = "unfinished"
+	attrUncheckpointedFrom  = "unfolded"
+	attrCheckpointBefore    = "before"
+	attrCheckpoint          = "checkpoint"
+	attrAgentCheckpoint     = "mark"
+	attrAgentItems          = "place"
+	attrCheckpointRewritten = "amended"
 )
 
 // progressOf decodes the progress of a run.
 func progressOf(r *record.Reader) Progress {
 	p := Progress{
-		Attempt:         r.Int(attrAttempt),
-		Handed:          r.Int(attrHanded),
-		Failures:        r.Int(attrFailures),
-		Idle:            r.Int(attrIdle),
-		Dispatches:      r.Int(attrDispatches),
-		Permit:          r.Int(attrPermit),
-		Start:           r.Int(attrStart),
-		Position:        r.Int(attrPosition),
-		Unfolded:        r.Int(attrUnfolded),
-		Before:          r.IntOr(attrBefore, -1),
-		Checkpoint:      r.Int(attrCheckpoint),
-		AgentCheckpoint: r.IntOr(attrAgentCheckpoint, -1),
-		AgentItems:      r.Int(attrAgentItems),
-		Amended:         r.Bool(attrAmended),
+		Attempt:             r.Int(attrAttempt),
+		LastHandover:        r.Int(attrLastHandover),
+		Failures:            r.Int(attrFailures),
+		Idle:                r.Int(attrIdle),
+		Dispatches:          r.Int(attrDispatches),
+		Permit:              r.Int(attrPermit),
+		Start:               r.Int(attrStart),
+		Position:            r.Int(attrPosition),
+		UncheckpointedFrom:  r.Int(attrUncheckpointedFrom),
+		CheckpointBefore:    r.IntOr(attrCheckpointBefore, -1),
+		Checkpoint:          r.Int(attrCheckpoint),
+		AgentCheckpoint:     r.IntOr(attrAgentCheckpoint, -1),
+		AgentItems:          r.Int(attrAgentItems),
+		CheckpointRewritten: r.Bool(attrCheckpointRewritten),
 	}
 	r.JSON(attrUnfinished, &p.Unfinished)
-	r.JSON(attrTakeovers, &p.Takeovers)
+	r.JSON(attrClaimsAfterLoss, &p.ClaimsAfterLoss)
 	return p
 }

@@ -281,7 +281,7 @@ func TestAnInterruptSealsOnlyWhatWouldLoseItsReason(t *testing.T) {
 	f.started("active")
 	f.create("second", run.Interrupt)
 	f.create("third", run.Interrupt)
-	if lock := f.thread().Lock; lock.Sealed != "" {
-		t.Errorf("an interrupt has sealed runs up to %s", lock.Sealed)
+	if lock := f.thread().Lock; lock.SealedUpTo != "" {
+		t.Errorf("an interrupt has sealed runs up to %s", lock.SealedUpTo)
 	}
 }

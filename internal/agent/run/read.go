@@ -93,22 +93,22 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 	query.Reverse = true
 	window := filter.Window
 	window.Limit++ // the additional run shows whether there are more
-	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Run, bool, error) {
+	runs, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Run, bool, error) {
 		run, err := decodeOn(ref, item, t.Lock)
 		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("list runs: %w", err)
 	}
-	var all []*Run
+	var shown []*Run
 	room := int64(listRoom)
-	for i := range found[:min(len(found), filter.Limit)] {
-		if room -= found[i].Bulk; room < 0 && i > 0 {
+	for i := range runs[:min(len(runs), filter.Limit)] {
+		if room -= runs[i].Bulk; room < 0 && i > 0 {
 			break
 		}
-		all = append(all, &found[i])
+		shown = append(shown, &runs[i])
 	}
-	return found[:len(all)], len(all) < len(found), s.loadBulk(ctx, all...)
+	return runs[:len(shown)], len(shown) < len(runs), s.loadBulk(ctx, shown...)
 }
 
 // Await waits until the run has a final status, or ctx ends. It returns the run as it is then.
@@ -176,16 +176,16 @@ func (w *EndWatch) look(ctx context.Context) error {
 }
 
 // watch wakes for every change that can affect how a run is shown: a change of the run itself,
-// and of the lock, which may overtake the run as long as it is pending.
+// and of the lock, which may supersede the run as long as it is pending.
 func (s *Store) watch(ref Ref) *watch {
 	return &watch{run: s.table.Watch(ref.Key()), thread: s.table.Watch(ref.Ref.Key())}
 }
 
 type watch struct{ run, thread table.Watcher }
 
-// wait returns when the run may differ from the run that was found with this status.
-func (w *watch) wait(ctx context.Context, found Status) error {
-	if found != Pending {
+// wait returns when the run may differ from the run that was read with this status.
+func (w *watch) wait(ctx context.Context, status Status) error {
+	if status != Pending {
 		w.thread.Stop()
 	}
 	select {
@@ -198,8 +198,8 @@ func (w *watch) wait(ctx context.Context, found Status) error {
 	}
 }
 
-// get returns the run as the last wake-up has found it, and reads it if that is not known. The lock
-// of the thread may have changed a pending run.
+// get returns the run as the last wake-up has delivered it, and reads it if no wake-up has. The
+// lock of the thread may have changed a pending run.
 func (w *watch) get(ctx context.Context, s *Store, ref Ref) (Run, error) {
 	if item := w.run.Item(); item != nil {
 		run, err := decode(ref, item, thread.Lock{})
@@ -237,10 +237,10 @@ func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, th
 	return t, st, err
 }
 
-// Settled returns a run in its final form. An interrupted run is returned after its leftovers were
-// sealed. The checkpoint of a run that was cancelled in the queue is the thread's present one,
+// GetSealed returns a run in its final form. An interrupted run is returned after its leftovers
+// were sealed. The checkpoint of a run that was cancelled in the queue is the thread's present one,
 // unless Seal has put the run's input into the state.
-func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
+func (s *Store) GetSealed(ctx context.Context, run Run) (Run, error) {
 	if run.Status != Interrupted {
 		return run, nil
 	}
@@ -248,7 +248,7 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if err != nil {
 		return run, err
 	}
-	if run, err = s.getWithoutBulk(ctx, run.Ref); run.settled() || run.Run > t.Lock.Sealed {
+	if run, err = s.getWithoutBulk(ctx, run.Ref); run.needsNoSeal() || run.Run > t.Lock.SealedUpTo {
 		run.Checkpoint = t.Lock.Checkpoint
 	}
 	return run, err
@@ -258,7 +258,7 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 // The state of an interrupted run includes the output that the run had shown. If the thread was
 // pruned since, the result is the thread's newest state.
 func (s *Store) Result(ctx context.Context, run Run) (thread.State, error) {
-	run, err := s.Settled(ctx, run)
+	run, err := s.GetSealed(ctx, run)
 	if err != nil {
 		return thread.Empty(), err
 	}

@@ -31,14 +31,14 @@ const (
 	maxRefusedID = 256 // bytes
 )
 
-// ErrAsked says that a thread now waits for an answer that was to be refused.
-var ErrAsked = errors.New("the thread waits for the answer")
+// ErrAnswerAwaited says that a thread now waits for an answer that was to be refused.
+var ErrAnswerAwaited = errors.New("the thread waits for the answer")
 
 // Refuse creates a run that has failed already, for a strict request that Create has refused:
 // clients learn from the run's end that their answer came too late. The thread stays as it is,
 // with its questions and its active run. If the thread has come to wait for the answer meanwhile,
-// Refuse returns ErrAsked, and the caller creates the run again. The observer and the webhook are
-// not told of a refused run: no agent has worked on it.
+// Refuse returns ErrAnswerAwaited, and the caller creates the run again. The observer and the
+// webhook get no notification of a refused run: no agent has worked on it.
 func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 		return Run{}, err
 	}
 	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread) (run Run, o record.Outbox, err error) {
-		if unasked(t, request) == nil {
-			return run, o, ErrAsked
+		if checkAnswer(t, request) == nil {
+			return run, o, ErrAnswerAwaited
 		}
 		refused, err := refusal(t, request)
 		if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 		change := t.ChangeLock(s.now())
 		t.MarkNewest(&change, run.Run, run.Created, false)
 		o.Add(change)
-		o.Add(s.put(run, false)...)
+		o.Add(s.putRun(run, false)...)
 		return run, o, nil
 	})
 }
@@ -77,7 +77,7 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 // refusal returns a fault.Invalid if the answer names too many questions that the thread does not
 // wait on, or such a question with a long id.
 func refusal(t thread.Thread, request Request) (*Refusal, error) {
-	refused := &Refusal{Interrupts: []string{}, Pending: append([]string{}, waiting(t)...)}
+	refused := &Refusal{Interrupts: []string{}, Pending: append([]string{}, openQuestions(t)...)}
 	members, err := state.Members(resumeOf(request))
 	if err != nil {
 		return refused, nil //nolint:nilerr // the answer is no object, so it names no question

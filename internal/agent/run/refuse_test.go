@@ -19,8 +19,8 @@ func TestAnAnswerThatTheThreadWaitsForIsNotRefused(t *testing.T) {
 		t.Errorf("an answer to a busy thread: got %s and %v", refused.Status, err)
 	}
 	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"task":[{"id":"q","value":"sure?"}]}`)}))
-	if _, err := f.runs.Refuse(t.Context(), f.ref, request); !errors.Is(err, run.ErrAsked) {
-		t.Errorf("an answer that the thread waits for: got %v, want %v", err, run.ErrAsked)
+	if _, err := f.runs.Refuse(t.Context(), f.ref, request); !errors.Is(err, run.ErrAnswerAwaited) {
+		t.Errorf("an answer that the thread waits for: got %v, want %v", err, run.ErrAnswerAwaited)
 	}
 	if _, err := f.runs.Create(t.Context(), f.ref, request); err != nil {
 		t.Errorf("the answer: %v", err)

@@ -21,10 +21,10 @@ const (
 	eraseBatch  = 90
 )
 
-// amended returns the key of the copy of a checkpoint as it was before a run changed the
+// originalKey returns the key of the copy of a checkpoint as it was before a run changed the
 // results of its tasks.
-func amended(ref Ref) table.Key {
-	return keys.AmendedCheckpoint(ref.Workspace, ref.Deployment, ref.Thread, ref.Run)
+func originalKey(ref Ref) table.Key {
+	return keys.OriginalCheckpoint(ref.Workspace, ref.Deployment, ref.Thread, ref.Run)
 }
 
 // remove returns the writes that erase one batch of the runs that are being removed from a
@@ -33,24 +33,24 @@ func amended(ref Ref) table.Key {
 // removal is complete. A process that erases late loses the race for the lock, which has
 // changed since.
 func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, err error) {
-	query := keys.RunsBetween(t.Workspace, t.Deployment, t.Thread, t.Lock.Cut, t.Lock.CutTo)
+	query := keys.RunsBetween(t.Workspace, t.Deployment, t.Thread, t.Lock.RemoveFrom, t.Lock.RemoveTo)
 	query.Limit = removeBatch
 	page, err := s.table.Query(ctx, query)
 	if err != nil {
 		return o, fmt.Errorf("query runs to remove: %w", err)
 	}
-	change, rest := t.ChangeLock(s.now()), t.Lock.CutTo
+	change, first := t.ChangeLock(s.now()), t.Lock.RemoveTo
 	for _, item := range page.Items {
 		run, err := decodeOn(t.Ref, item, t.Lock)
 		if err != nil {
 			return o, err
 		}
-		rest = run.Run
+		first = run.Run
 		if run.Status != Removed {
 			continue // the run had ended before
 		}
 		if run.Attempt > 0 {
-			erase, size, err := s.written(ctx, run)
+			erase, size, err := s.eraseWrites(ctx, run)
 			if err != nil {
 				return o, err
 			}
@@ -63,12 +63,12 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 		}
 		o.Add(s.deletes(run, table.Cond{})...)
 		o.Join(s.releasePermit(run))
-		o.Join(s.observe(run))
+		o.Join(s.notifyObserver(run))
 	}
 	if page.Cursor == "" {
-		t.CutRuns(&change, "", "")
+		t.MarkRemoved(&change, "", "")
 	} else {
-		t.CutRuns(&change, rest, t.Lock.CutTo)
+		t.MarkRemoved(&change, first, t.Lock.RemoveTo)
 	}
 	o.Add(change)
 	return o, nil
@@ -84,17 +84,17 @@ func (s *Store) deletes(run Run, onlyIf table.Cond) []table.Write {
 	return writes
 }
 
-// written returns the writes that erase the next part of the items that a run has written, no
+// eraseWrites returns the writes that erase the next part of the items that a run has written, no
 // writes if nothing is left. size is how many bytes this part has, as far as it is known.
-func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, size int, err error) {
-	found, err := s.threads.CheckpointKeysAfter(ctx, run.Ref.Ref, run.Before, eraseBatch)
-	if err == nil && len(found) == 0 && run.AgentCheckpoint >= 0 {
-		found, err = s.threads.FrameKeysAfter(ctx, run.Ref.Ref, run.AgentCheckpoint, run.AgentItems, eraseBatch)
+func (s *Store) eraseWrites(ctx context.Context, run Run) (writes []table.Write, size int, err error) {
+	written, err := s.threads.CheckpointKeysAfter(ctx, run.Ref.Ref, run.CheckpointBefore, eraseBatch)
+	if err == nil && len(written) == 0 && run.AgentCheckpoint >= 0 {
+		written, err = s.threads.FrameKeysAfter(ctx, run.Ref.Ref, run.AgentCheckpoint, run.AgentItems, eraseBatch)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(found) == 0 && run.Position > run.Start {
+	if len(written) == 0 && run.Position > run.Start {
 		query := run.eventItems()
 		query.Limit = eraseBatch
 		page, err := s.table.Query(table.WithoutContents(ctx), query)
@@ -102,23 +102,23 @@ func (s *Store) written(ctx context.Context, run Run) (writes []table.Write, siz
 			return nil, 0, fmt.Errorf("query events to erase: %w", err)
 		}
 		for _, item := range page.Items {
-			found = append(found, item.Key)
+			written = append(written, item.Key)
 			size += quota.Size(item)
 		}
 	}
-	if len(found) == 0 && run.Amended {
-		writes, err = s.threads.RestoreOriginal(ctx, run.Ref.Ref, amended(run.Ref))
+	if len(written) == 0 && run.CheckpointRewritten {
+		writes, err = s.threads.RestoreOriginal(ctx, run.Ref.Ref, originalKey(run.Ref))
 		return writes, 0, err
 	}
-	return table.Deletes(found), size, nil
+	return table.Deletes(written), size, nil
 }
 
 // linger is how long the thread of a temporary run can be read after it has ended.
 const linger = 2 * time.Minute
 
-// clear clears up after a run that has ended, if no other process has done so: it seals the
+// cleanUp cleans up after a run that has ended, if no other process has done so: it seals the
 // run's thread, or erases the thread if it was created for the run.
-func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
+func (s *Store) cleanUp(ctx context.Context, t thread.Thread, run Run) error {
 	t, err := s.Seal(ctx, t.Ref)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 		}
 	}
 	// The run is deleted last, so that a deletion that was cut short can be repeated.
-	o := record.Write(append(s.deletes(run, table.Equals(attrStatus, string(run.Status))), table.Delete{Key: amended(ref)})...)
+	o := record.Write(append(s.deletes(run, table.Equals(attrStatus, string(run.Status))), table.Delete{Key: originalKey(ref)})...)
 	o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
 	if err = record.Commit(ctx, s.table, o); errors.Is(err, record.ErrLost) {
 		return notFound(ref) // another request deleted it

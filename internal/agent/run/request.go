@@ -59,9 +59,9 @@ func (r *Request) bulk() bulk {
 	return b
 }
 
-// store returns the request as the body of the run's item, and the write of the rest if the
-// request is too large for the item.
-func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
+// store returns the request as the body of the run's item, and the write of its large part if
+// the request is too large for the item.
+func (r Request) store(ref Ref, now time.Time) (body []byte, bulk *table.Put) {
 	if body = record.Encode(r); len(body) <= inlineRequest {
 		return body, nil
 	}

@@ -123,10 +123,10 @@ func TestARunKnowsTheStateBeforeIt(t *testing.T) {
 	third := f.create("three", run.Enqueue)
 	f.create("four", run.Interrupt)
 	f.messages() // this seals the thread
-	if diff := cmp.Diff([]int64{-1, 1, 3}, []int64{f.get(first).Before, f.get(second).Before, f.get(third).Before}); diff != "" {
+	if diff := cmp.Diff([]int64{-1, 1, 3}, []int64{f.get(first).CheckpointBefore, f.get(second).CheckpointBefore, f.get(third).CheckpointBefore}); diff != "" {
 		t.Errorf("the checkpoint before each run (-want +got):\n%s", diff)
 	}
-	st, err := f.threads.StateAt(t.Context(), f.ref, f.get(second).Before)
+	st, err := f.threads.StateAt(t.Context(), f.ref, f.get(second).CheckpointBefore)
 	f.must(err)
 	if diff := cmp.Diff([]string{"human one", "ai A"}, f.read(st)); diff != "" {
 		t.Errorf("the state before the second run (-want +got):\n%s", diff)

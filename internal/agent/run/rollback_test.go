@@ -155,7 +155,7 @@ func TestTheEndOfACancelIsFoundByRescue(t *testing.T) {
 		}
 		f.hand.move(time.Hour)
 		f.must(f.runs.Rescue(t.Context(), f.hand.now()))
-		if lock := f.thread().Lock; lock.Busy || lock.Unsealed || lock.Cut != "" {
+		if lock := f.thread().Lock; lock.Busy || lock.Unsealed || lock.RemoveFrom != "" {
 			t.Errorf("%s: the thread is not cleared up: %+v", action, lock)
 		}
 	}
@@ -276,9 +276,9 @@ func TestADelayedRunThatGivesWayWhileItIsClaimed(t *testing.T) {
 	}
 }
 
-// TestAnOvertakenRunStaysSo checks that the run stays overtaken when the delayed run that has
-// overtaken it gives way to another run.
-func TestAnOvertakenRunStaysSo(t *testing.T) {
+// TestASupersededRunStaysSo checks that the run stays superseded when the delayed run that has
+// superseded it gives way to another run.
+func TestASupersededRunStaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	active, _ := f.started("active")

@@ -92,7 +92,7 @@ type Run struct {
 	// Answers are the ids of the thread's questions that the run was created to answer.
 	Answers []string
 	// Due is when a delayed run may start, zero if the run is not delayed. Started is when a
-	// worker first took the run up, zero before; the time for which an agent was absent since is
+	// worker first claimed the run, zero before; the time for which an agent was absent since is
 	// left out. Absent is when the last worker gave the run back because no agent took it, zero
 	// while a worker has the run.
 	Due, Started, Absent time.Time
@@ -103,9 +103,9 @@ type Run struct {
 	// HasReader says that a reader waits, or has waited, for the run's events as they come. It
 	// is set only if Config.Paced is.
 	HasReader bool
-	// Told says that the webhook and the Observer know of the run's end, because it was cancelled
-	// in the queue.
-	Told bool
+	// EndNotified says that the webhook and the Observer have the run's end already, because the
+	// run was cancelled in the queue.
+	EndNotified bool
 
 	Progress
 }
@@ -128,11 +128,11 @@ const (
 	attrStarted      = "started"
 	attrAbsent       = "absent"
 	attrCancelReason = "cancel_reason"
-	attrTold         = "told"
+	attrEndNotified  = "told"
 	attrHasReader    = "watched" // the name of HasReader in an earlier version
 )
 
-// decode reads a run. The lock says whether an interrupt overtook the run while it was
+// decode reads a run. The lock says whether an interrupt superseded the run while the run was
 // pending.
 func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	read := record.Read(item, kind)
@@ -148,11 +148,11 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		Detached:     read.Bool(attrDetached),
 		Bulk:         read.Int(attrBulk),
 		HasReader:    read.Int(attrHasReader) > 0,
-		Told:         read.Bool(attrTold),
+		EndNotified:  read.Bool(attrEndNotified),
 		Progress:     progressOf(&read),
 	}
 	if r.CancelReason == "" && r.Status == Interrupted && read.Text(attrStatus) == string(Pending) {
-		r.CancelReason = Reason(lock.OvertakenWhy)
+		r.CancelReason = Reason(lock.SupersedeReason)
 	}
 	if text := read.Text(attrInterrupts); text != "" {
 		r.Interrupts = json.RawMessage(text)
@@ -177,7 +177,7 @@ func effective(stored Status, run string, lock thread.Lock) Status {
 		return stored
 	case lock.Removes(run):
 		return Removed
-	case run <= lock.Overtaken:
+	case run <= lock.SupersededUpTo:
 		return Interrupted
 	}
 	return stored

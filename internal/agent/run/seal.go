@@ -34,14 +34,14 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 	return t, err
 }
 
-// seals reports whether the worker of the run that follows is about to seal the thread. No worker
-// comes if no run follows, and none comes soon to a delayed run.
-func (s *Store) seals(next *Run) bool { return next != nil && !next.Due.After(s.now()) }
+// workerSeals reports whether the worker of the run that follows is about to seal the thread. No
+// worker comes if no run follows, and no worker comes soon to a delayed run.
+func (s *Store) workerSeals(next *Run) bool { return next != nil && !next.Due.After(s.now()) }
 
-// sealBefore seals a thread after a commit that has left runs to seal, unless the worker of the
+// sealIfNeeded seals a thread after a commit that has left runs to seal, unless the worker of the
 // next run does so.
-func (s *Store) sealBefore(ctx context.Context, ref thread.Ref, next *Run) {
-	if s.seals(next) {
+func (s *Store) sealIfNeeded(ctx context.Context, ref thread.Ref, next *Run) {
+	if s.workerSeals(next) {
 		return
 	}
 	if _, err := s.Seal(ctx, ref); err != nil {
@@ -58,25 +58,25 @@ type sealResult struct {
 // seal is Seal for a thread that was just read. It also returns the resulting log, nil if the
 // caller must read it.
 func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thread.Log, error) {
-	now := sealResult{thread: t}
-	for now.thread.Lock.Cut != "" || now.thread.Lock.Unsealed {
+	result := sealResult{thread: t}
+	for result.thread.Lock.RemoveFrom != "" || result.thread.Lock.Unsealed {
 		var err error
-		if now, err = s.sealNextBatch(ctx, now); err != nil {
+		if result, err = s.sealNextBatch(ctx, result); err != nil {
 			return thread.Thread{}, nil, err
 		}
 	}
-	return now.thread, now.log, nil
+	return result.thread, result.log, nil
 }
 
 // sealNextBatch removes or seals the thread's next batch of runs.
-func (s *Store) sealNextBatch(ctx context.Context, now sealResult) (sealResult, error) {
-	removing := now.thread.Lock.Cut != ""
-	next, err := decideOn(ctx, s, now.thread, func(ctx context.Context, t thread.Thread) (_ sealResult, o record.Outbox, err error) {
-		log := now.log
-		if t.Lock.Epoch != now.thread.Lock.Epoch {
+func (s *Store) sealNextBatch(ctx context.Context, last sealResult) (sealResult, error) {
+	removing := last.thread.Lock.RemoveFrom != ""
+	next, err := decideOn(ctx, s, last.thread, func(ctx context.Context, t thread.Thread) (_ sealResult, o record.Outbox, err error) {
+		log := last.log
+		if t.Lock.Epoch != last.thread.Lock.Epoch {
 			log = nil // another writer has changed the thread since the log was read
 		}
-		if removing = t.Lock.Cut != ""; removing {
+		if removing = t.Lock.RemoveFrom != ""; removing {
 			o, err = s.remove(ctx, t)
 			return sealResult{thread: t}, o, err
 		}
@@ -100,11 +100,11 @@ type sealPlan struct {
 	out    record.Outbox
 	// size is the total size in bytes of the checkpoints and notifications among the writes.
 	size int
-	// sealed and position are the lock's values after the batch.
-	sealed   string
-	position int64
-	// rest is what the thread shows after the batch, while no run is in flight.
-	rest thread.Rest
+	// sealedUpTo and position are the lock's values after the batch.
+	sealedUpTo string
+	position   int64
+	// idleView is what the thread shows after the batch, while no run is in flight.
+	idleView thread.IdleView
 }
 
 // planSeal returns the writes that seal the next runs, and the thread and log that result. It
@@ -122,9 +122,9 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 	if err != nil {
 		return next, o, err
 	}
-	b := sealPlan{Store: s, thread: t, log: *log, now: s.now(), sealed: t.Lock.Sealed, position: t.Lock.Position, rest: t.Rest}
+	b := sealPlan{Store: s, thread: t, log: *log, now: s.now(), sealedUpTo: t.Lock.SealedUpTo, position: t.Lock.Position, idleView: t.IdleView}
 	for i, run := range runs {
-		if err := b.add(ctx, run); err != nil {
+		if err := b.addRun(ctx, run); err != nil {
 			return next, o, err
 		}
 		if b.size >= fullBytes && i < len(runs)-1 {
@@ -133,22 +133,22 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 		}
 	}
 	change := t.ChangeLock(b.now)
-	t.MarkSealed(&change, b.sealed, b.position, b.log.At.Number, !complete)
-	t.SetRest(&change, b.rest)
+	t.MarkSealed(&change, b.sealedUpTo, b.position, b.log.At.Number, !complete)
+	t.SetIdleView(&change, b.idleView)
 	b.out.Add(change)
-	t.Rest = b.rest
+	t.IdleView = b.idleView
 	if t.Updated = b.now; t.Lock.Checkpoint != b.log.At.Number {
 		t.StateUpdated = b.now
 	}
 	t.Lock.Epoch++
-	t.Lock.Sealed, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealed, b.position, b.log.At.Number, !complete
+	t.Lock.SealedUpTo, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealedUpTo, b.position, b.log.At.Number, !complete
 	return sealResult{t, &b.log}, b.out, nil
 }
 
 // unsealed returns the next superseded runs to seal, oldest first. complete means that no more
 // follow.
 func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, complete bool, err error) {
-	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.Sealed)
+	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.SealedUpTo)
 	query.Limit = maxSealedRuns
 	page, err := s.table.Query(ctx, query)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, comp
 			return nil, false, err
 		}
 		if !run.Status.Final() || (t.Lock.Busy && run.Run >= t.Lock.Run) {
-			return runs, true, s.loadInputs(ctx, runs) // the active run, or one behind it
+			return runs, true, s.loadInputs(ctx, runs) // the active run, or a run behind it
 		}
 		runs = append(runs, run)
 	}
@@ -169,25 +169,25 @@ func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, comp
 
 // loadInputs loads the requests of the runs that never started and of the runs with a webhook.
 func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
-	var waited []*Run
+	var needed []*Run
 	for i := range runs {
 		if runs[i].Attempt == 0 || runs[i].Webhook != "" {
-			waited = append(waited, &runs[i])
+			needed = append(needed, &runs[i])
 		}
 	}
-	return s.loadBulk(ctx, waited...)
+	return s.loadBulk(ctx, needed...)
 }
 
-// add adds one run to the batch, unless the run is sealed: its leftovers, its end, the release of
-// its permit and the messages to its webhook.
-func (b *sealPlan) add(ctx context.Context, run Run) error {
-	if run.settled() {
-		b.sealed = run.Run
+// addRun adds one run to the batch, unless nothing of the run is left to seal: its leftovers, its
+// end, the release of its permit and the messages to its webhook.
+func (b *sealPlan) addRun(ctx context.Context, run Run) error {
+	if run.needsNoSeal() {
+		b.sealedUpTo = run.Run
 		return nil
 	}
-	before := b.log.At.Number
+	checkpointBefore := b.log.At.Number
 	if run.Attempt > 0 {
-		before, b.position = run.Before, run.Position
+		checkpointBefore, b.position = run.CheckpointBefore, run.Position
 	}
 	err := b.fold(ctx, run)
 	if full, ok := errors.AsType[*thread.TooLargeError](err); ok {
@@ -196,22 +196,22 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 	if err != nil {
 		return fmt.Errorf("fold run %s: %w", run.Run, err)
 	}
-	if rest, leaves := run.rest(run.CancelReason); leaves && !run.CancelReason.byClient() {
-		b.rest = rest
+	if view, leaves := run.idleView(run.CancelReason); leaves && !run.CancelReason.byClient() {
+		b.idleView = view
 	}
-	b.out.Add(b.settle(run, before))
-	if run.Amended {
-		b.out.Add(table.Delete{Key: amended(run.Ref)})
+	b.out.Add(b.storeEnd(run, checkpointBefore))
+	if run.CheckpointRewritten {
+		b.out.Add(table.Delete{Key: originalKey(run.Ref)})
 	}
 	b.out.Join(b.releasePermit(run))
-	b.sealed = run.Run
-	if run.Told {
+	b.sealedUpTo = run.Run
+	if run.EndNotified {
 		return nil
 	}
 	run.Status = Interrupted
-	tell := b.tell(run, b.log.Values, b.now)
-	b.out.Join(tell)
-	for _, write := range tell.Writes {
+	notification := b.notifyEnd(run, b.log.Values, b.now)
+	b.out.Join(notification)
+	for _, write := range notification.Writes {
 		if put, ok := write.(table.Put); ok {
 			b.size += len(put.Item.Body)
 		}
@@ -219,10 +219,10 @@ func (b *sealPlan) add(ctx context.Context, run Run) error {
 	return nil
 }
 
-// settle writes the status and the reason that the lock implied, because the lock keeps only the
+// storeEnd writes the status and the reason that the lock implied, because the lock keeps only the
 // newest reason. Readers already know the time of the end, so Updated stays.
-func (b *sealPlan) settle(run Run, before int64) table.Update {
-	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.log.At.Number, attrBefore: before}
+func (b *sealPlan) storeEnd(run Run, checkpointBefore int64) table.Update {
+	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.log.At.Number, attrCheckpointBefore: checkpointBefore}
 	if run.CancelReason != "" {
 		set[attrCancelReason] = string(run.CancelReason)
 	}
@@ -230,7 +230,7 @@ func (b *sealPlan) settle(run Run, before int64) table.Update {
 		set[attrFailure] = string(record.Encode(run.Failure))
 	}
 	return table.Update{
-		Key: run.Key(), Set: set, Add: map[string]int64{record.Version: 1}, Index: b.over(run, b.now),
+		Key: run.Key(), Set: set, Add: map[string]int64{record.Version: 1}, Index: b.endedEntry(run, b.now),
 		If: table.In(attrStatus, string(Pending), string(Interrupted)),
 	}
 }
@@ -238,7 +238,7 @@ func (b *sealPlan) settle(run Run, before int64) table.Update {
 // fold adds one run's leftovers to the log. If it fails, the log stays as it is.
 func (b *sealPlan) fold(ctx context.Context, run Run) error {
 	switch {
-	case run.takenBack(run.CancelReason):
+	case run.withdrawn(run.CancelReason):
 		return nil
 	case run.Attempt == 0:
 		return b.addInput(ctx, run)
@@ -269,8 +269,8 @@ func (b *sealPlan) addInput(ctx context.Context, run Run) error {
 	return b.apply(log, run, thread.Change{Source: thread.SourceInput, Values: values, Patch: patch, Pending: pending})
 }
 
-// addLeftovers adds what the state lacks of a started run: its shown output, and its input if no
-// step has taken the input.
+// addLeftovers adds the leftovers of a started run that the state lacks: its shown output, and its
+// input if no step has taken the input.
 func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
 	l, err := b.leftovers(ctx, run)
 	if err != nil {

@@ -181,7 +181,7 @@ func TestAHandoverThatLostItsRun(t *testing.T) {
 			show(a, "m", "late")
 			f.table.beforeNext(func() { lose(f, r) })
 			f.wantFenced(a.HandOver(t.Context()))
-			if got := f.get(r); got.Handed == 1 {
+			if got := f.get(r); got.LastHandover == 1 {
 				t.Error("the attempt counts as handed over")
 			}
 			if got := f.messages(); len(got) > 2 || got[0] != "human 1" {

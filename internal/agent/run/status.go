@@ -62,5 +62,5 @@ const (
 	Rollback Strategy = "rollback"
 )
 
-// takesOver reports whether a new run ends the runs before it.
-func (s Strategy) takesOver() bool { return s == Interrupt || s == Rollback }
+// supersedes reports whether a new run ends the runs before it.
+func (s Strategy) supersedes() bool { return s == Interrupt || s == Rollback }

@@ -145,7 +145,7 @@ func TestListFiltersByTheStatusThatARunShows(t *testing.T) {
 }
 
 // TestARunIsCreatedWhileItsThreadIsListed creates a run that goes before a delayed run: no
-// list says that the delayed run has overtaken the new run.
+// list says that the delayed run has superseded the new run.
 func TestARunIsCreatedWhileItsThreadIsListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -31,7 +31,7 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 	ref := run.Ref
 	w := s.watch(ref)
 	defer w.Stop()
-	defer s.tail.follow(ref)()
+	defer s.recentEvents.follow(ref)()
 	for read := false; ; read = true {
 		status, err := s.catchUp(ctx, w, ref, &after, emit)
 		if read && status == "" && fault.Is(err, fault.NotFound) {
@@ -85,7 +85,7 @@ func (s *Store) Shown(ctx context.Context, run Run, emit func([]Event) error) er
 // replay emits the events after a position that the run had when it was read, and returns the
 // position that it reached.
 func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Event) error) (int64, error) {
-	after, err := s.tail.emit(ctx, run.Ref, after, run.Position, emit)
+	after, err := s.recentEvents.emit(ctx, run.Ref, after, run.Position, emit)
 	if err != nil || after >= run.Position {
 		return after, err
 	}

@@ -250,7 +250,7 @@ func TestStreamsEnd(t *testing.T) {
 }
 
 // TestReadersOfQueuedRunsAreWoken checks that readers are woken when their run begins, and
-// when an interrupt overtakes the run without a write to the run's item.
+// when an interrupt supersedes the run without a write to the run's item.
 func TestReadersOfQueuedRunsAreWoken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -180,7 +180,7 @@ func TestTheEndOfAQueuedRunIsToldAtOnce(t *testing.T) {
 }
 
 // TestARunThatLeavesNothingIsNotSealed ends a thread behind whose active run lies a run that was
-// refused, or that was taken back. The result of a run that was taken back is the present state.
+// refused, or that was withdrawn. The result of a run that was withdrawn is the present state.
 func TestARunThatLeavesNothingIsNotSealed(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(f *fixture) run.Run{
@@ -190,7 +190,7 @@ func TestARunThatLeavesNothingIsNotSealed(t *testing.T) {
 			f.must(err)
 			return run.Run{}
 		},
-		"taken back": func(f *fixture) run.Run {
+		"withdrawn": func(f *fixture) run.Run {
 			r := f.create("2", run.Enqueue)
 			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionInterrupt))
 			return r

@@ -41,8 +41,8 @@ func (r *Run) unfinished(id string, attempt int64) (Unfinished, bool) {
 // leftFrom returns the position before everything that the run has shown and that may have to
 // be folded into the state. found is false if there is nothing to fold.
 func (r *Run) leftFrom() (from int64, found bool) {
-	if r.Unfolded != 0 {
-		from, found = r.Unfolded, true
+	if r.UncheckpointedFrom != 0 {
+		from, found = r.UncheckpointedFrom, true
 	}
 	for _, message := range r.Unfinished {
 		if !found || message.From < from {
@@ -61,7 +61,7 @@ func isMessages(name string) bool {
 // Unfinished takes the agent's own list of its unfinished messages. The list replaces the
 // agent's previous list. From then on the agent alone decides which messages are unfinished.
 func (a *Attempt) Unfinished(messages []graph.Unfinished) {
-	a.tellsUnfinished = true
+	a.reportsUnfinished = true
 	wanted := map[string]bool{}
 	for _, message := range messages {
 		wanted[message.ID] = true
@@ -75,7 +75,7 @@ func (a *Attempt) Unfinished(messages []graph.Unfinished) {
 // beginMessage remembers the message of a chunk if the agent does not report its unfinished
 // messages. If the state has no messages, the text belongs to no channel of the state.
 func (d *draft) beginMessage(chunk json.RawMessage, before int64) {
-	if d.tellsUnfinished || !d.Log.Values.Holds(state.Messages) {
+	if d.reportsUnfinished || !d.Log.Values.Holds(state.Messages) {
 		return
 	}
 	if id := state.ChunkOf(chunk); id != "" {
@@ -108,7 +108,7 @@ func (d *draft) forget(done func(Unfinished) bool) {
 // its unfinished messages: the updates of the nodes say which messages are kept. A message
 // whose node the agent has not named stays until the state holds it.
 func (d *draft) finishNodes(updates []nodeUpdate) {
-	if d.tellsUnfinished {
+	if d.reportsUnfinished {
 		return
 	}
 	d.forget(func(u Unfinished) bool {

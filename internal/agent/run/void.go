@@ -10,20 +10,20 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// A void batch of events is one that a worker stored when it had lost the run: the worker could
+// A void batch of events is a batch that a worker stored when it had lost the run: the worker could
 // not move the run's position to it. No reader sees it. The next worker uses its positions again,
 // from its own first event on. Each batch names its claim, which is the position of the first
 // event of its attempt. A claim is a position that was committed, so it is different for each
 // attempt of the thread, and higher for a later attempt.
 
 // isVoid reports whether a batch up to the position last is void. The batch is of this run, or of
-// a run before it. A claim of 0 is that of a version that knew no void batches.
+// a run before it. A claim of 0 is from a version without void batches.
 func (r *Run) isVoid(claim, last int64) bool {
 	if claim == 0 {
 		return false
 	}
 	return claim <= r.Start || last > r.Position ||
-		slices.ContainsFunc(r.Takeovers, func(next int64) bool { return claim < next && next <= last })
+		slices.ContainsFunc(r.ClaimsAfterLoss, func(next int64) bool { return claim < next && next <= last })
 }
 
 // eraseVoid erases the batch that ends at a position, after a write in order that was fenced off.
@@ -57,7 +57,7 @@ func (r *Run) eventItems() table.Query {
 	return keys.Events(r.Workspace, r.Deployment, r.Thread, r.Start, r.Position+mostEvents)
 }
 
-// wrote reports whether an item of eventItems is of this run. The others are of the next runs.
+// wrote reports whether an item of eventItems is of this run. The other items are of the next runs.
 func (r *Run) wrote(item *table.Item) bool {
 	claim := item.Int(attrEventClaim)
 	return r.shows(item) || (claim > 0 && claim <= r.Position)

@@ -26,7 +26,7 @@ var roles = map[string]string{
 
 // Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced
 // by id or removed (type "remove"; the removal of a missing message does nothing), every other
-// channel is overwritten. newID makes the id of a message that has none. Reduce returns the new
+// channel is overwritten. newID makes the id of a message without an id. Reduce returns the new
 // state and the change; null changes nothing.
 func (v Values) Reduce(update json.RawMessage, newID func() string) (Values, Patch, error) {
 	object, err := decodeObject(update)

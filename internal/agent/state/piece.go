@@ -132,7 +132,7 @@ func sum(a, b json.Number) json.Number {
 // text is not the beginning of a value.
 func Completed(text string) json.RawMessage {
 	text = strings.TrimLeft(text, " \t\r\n")
-	var open []byte // what closes the value
+	var open []byte // the brackets that close the value
 	quoted, escaped, cut := false, false, 0
 	for at := range len(text) {
 		switch c := text[at]; {

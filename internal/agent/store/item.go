@@ -47,7 +47,7 @@ const (
 	attrTTL = "ttl_ms"
 	// attrSpace is the space of the item's vectors; absent if it has no vectors.
 	attrSpace = "space"
-	// attrCounted is how many bytes of the item the quota counts; absent if it counts none.
+	// attrCounted is how many bytes of the item the quota counts; absent if it is not counted.
 	attrCounted = "counted"
 	// attrOpen says that the namespace of a marker accepts items without a write of the
 	// marker.
@@ -108,7 +108,7 @@ func checkName(owner Owner, namespace []string, key string) error {
 	return nil
 }
 
-// Minutes reads a time to live as clients send it; nil means none.
+// Minutes reads a time to live as clients send it; nil means no time to live.
 func Minutes(ttl *float64) (time.Duration, error) {
 	if ttl == nil {
 		return 0, nil

@@ -120,7 +120,7 @@ func (s *Store) isOpen(owner Owner, namespace []string, expires bool) table.Writ
 	return table.Check{Key: keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace), If: open}
 }
 
-// opened returns the write of a new marker in place of the existing marker, if there is one.
+// opened returns the write of a new marker in place of the existing marker, if a marker exists.
 func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires bool, standing *table.Item) table.Write {
 	key := keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace)
 	put := record.New(key, markerKind, now, table.Attrs{attrOpen: true, attrFades: expires}, nil)
@@ -133,7 +133,7 @@ func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires b
 	return put
 }
 
-// unchanged is the condition that a marker or an item is as it was read. Another one that has its
+// unchanged is the condition that a marker or an item is as it was read. Another item that has its
 // key, after it was deleted, has the same versions, but another time of its creation.
 func unchanged(read *table.Item) table.Cond {
 	return table.All(table.Equals(record.Version, read.Int(record.Version)), table.Equals(record.Created, read.Text(record.Created)))

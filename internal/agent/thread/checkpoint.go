@@ -53,7 +53,7 @@ type Checkpoint struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Agent is the agent's newest checkpoint on this branch, including this checkpoint; nil
 	// before the agent's first checkpoint.
-	Agent *Mark `json:"agent,omitempty"`
+	Agent *AgentCheckpoint `json:"agent,omitempty"`
 	// First is the number of the first of the server's own checkpoints since Agent, which lie
 	// in one piece. The agent does not have them yet; a checkpoint of the agent's own contains
 	// all changes before it.
@@ -63,17 +63,17 @@ type Checkpoint struct {
 	Folded bool `json:"folded,omitempty"`
 }
 
-// Mark is an agent's own checkpoint.
-type Mark struct {
+// AgentCheckpoint is an agent's own checkpoint.
+type AgentCheckpoint struct {
 	Number int64  `json:"number"`
 	ID     string `json:"id"`
-	// Keep lists the lasting subgraphs. Each has the number of the agent's checkpoint at which
+	// Lasting lists the lasting subgraphs. Each has the number of the agent's checkpoint at which
 	// it was stored last.
-	Keep []Kept `json:"keep,omitempty"`
+	Lasting []LastingSubgraph `json:"keep,omitempty"`
 }
 
-// Kept is the place of a lasting subgraph's checkpoint.
-type Kept struct {
+// LastingSubgraph says where the checkpoint of a lasting subgraph is stored.
+type LastingSubgraph struct {
 	NS     string `json:"ns"`
 	Number int64  `json:"number"`
 }
@@ -114,7 +114,7 @@ type State struct {
 // Empty returns the state of a thread without checkpoints.
 func Empty() State { return State{At: Checkpoint{Number: -1, Step: -2}} }
 
-// Root shows the empty state as the oldest checkpoint of a thread that has others.
+// Root shows the empty state as the oldest checkpoint of a thread that has checkpoints.
 func Root(ref Ref) Snapshot {
 	root := Empty().Snapshot()
 	root.ID, root.Newest = ref.Root(), false
@@ -199,8 +199,8 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, erro
 	if err != nil {
 		return Empty(), fmt.Errorf("query checkpoints: %w", err)
 	}
-	st, items, found := s.states.find(ref, newest)
-	if !found {
+	st, items, cached := s.states.find(ref, newest)
+	if !cached {
 		if items, err = c.rest(ctx); err != nil {
 			return st, fmt.Errorf("query checkpoints: %w", err)
 		}
@@ -221,20 +221,20 @@ func (s *Store) Find(ctx context.Context, ref Ref, checkpointID string) (int64, 
 	if checkpointID == ref.Root() {
 		return -1, nil
 	}
-	look := []table.Key{keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, checkpointID)}
+	wanted := []table.Key{keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, checkpointID)}
 	guess, ours := numberOf(checkpointID)
 	if ours {
-		look = append(look, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, guess))
+		wanted = append(wanted, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, guess))
 	}
-	found, err := s.table.GetBatch(ctx, look...)
+	items, err := s.table.GetBatch(ctx, wanted...)
 	if err != nil {
 		return 0, fmt.Errorf("get checkpoint: %w", err)
 	}
-	if found[0] != nil {
-		return found[0].Int(attrNumber), nil
+	if items[0] != nil {
+		return items[0].Int(attrNumber), nil
 	}
-	if ours && found[1] != nil {
-		b, err := decodeCheckpoint(found[1])
+	if ours && items[1] != nil {
+		b, err := decodeCheckpoint(items[1])
 		if err != nil || b.ID == checkpointID {
 			return guess, err
 		}
@@ -249,7 +249,7 @@ func checkpointNotFound(checkpointID string) error {
 	return fault.New(fault.NotFound, "Checkpoint with ID %s not found.", checkpointID)
 }
 
-// firstLook is how many checkpoints are read before the place of the snapshot is known.
+// firstLook is how many checkpoints are read before the number of the snapshot is known.
 const firstLook = 8
 
 // chained reads items, newest first, from the first item of a query back to the item on which

@@ -25,13 +25,13 @@
 // # Agents that keep checkpoints
 //
 // A checkpoint is the server's own (an input, an update, the shown output of an interrupted
-// run) or the agent's. The agent's checkpoints have a Mark: the data from which the agent goes
-// on (its frame) is stored beside the log. Its opaque data is stored as deltas, now and then as a
-// whole, like the state. The server's own checkpoints since the agent's newest checkpoint lie
-// in one piece of the log. Their updates are the updates that the agent has to make before it
-// goes on (Pending). Once the agent has made a checkpoint that follows them, the history shows
-// this checkpoint in their place.
+// run) or the agent's (AgentCheckpoint). The data from which the agent goes on (its frame) is
+// stored beside the log. Its opaque data is stored as deltas, now and then as a whole, like the
+// state. The server's own checkpoints since the agent's newest checkpoint lie in one piece of the
+// log. Their updates are the updates that the agent has to make before it goes on (Pending). Once
+// the agent has made a checkpoint that follows them, the history shows this checkpoint in their
+// place.
 //
-// A change of the state by a client (Edit) takes no run: it is written under the epoch that
-// was read, so that a run that was created meanwhile wins.
+// A change of the state by a client (Edit) needs no run. It is written under the epoch that was
+// read, so a run that was created meanwhile wins.
 package thread

@@ -60,11 +60,11 @@ type subgraph struct {
 // task is a task of a checkpoint.
 type task struct{ checkpoint, ns, id string }
 
-// results are the results of a task. place is the number of their item since the checkpoint.
+// results are the results of a task. item is the number of their item since the checkpoint.
 type results struct {
 	graph.Writes
 
-	place int64
+	item int64
 }
 
 // Bounds of the data that an agent may send for a checkpoint.
@@ -126,9 +126,9 @@ func (f frame) checkpoints() *graph.Checkpoints {
 
 // inOrder returns the results of tasks in the order in which they came.
 func (f frame) inOrder() []graph.Writes {
-	found := slices.SortedFunc(maps.Values(f.writes.all()), func(a, b results) int { return cmp.Compare(a.place, b.place) })
-	writes := make([]graph.Writes, len(found))
-	for i, result := range found {
+	inOrder := slices.SortedFunc(maps.Values(f.writes.all()), func(a, b results) int { return cmp.Compare(a.item, b.item) })
+	writes := make([]graph.Writes, len(inOrder))
+	for i, result := range inOrder {
 		writes[i] = result.Writes
 	}
 	return writes
@@ -146,8 +146,8 @@ func checkNames(c graph.Checkpoint) error {
 }
 
 // advance returns the frame at the agent's checkpoint with a number, the writes that store it, and
-// the places of the lasting subgraphs. On a new branch everything is stored whole.
-func (f frame) advance(ref Ref, number int64, now time.Time, branch bool, c graph.Checkpoint) (frame, []table.Write, []Kept, error) {
+// where its lasting subgraphs are stored. On a new branch everything is stored whole.
+func (f frame) advance(ref Ref, number int64, now time.Time, branch bool, c graph.Checkpoint) (frame, []table.Write, []LastingSubgraph, error) {
 	if !f.read {
 		return f, nil, nil, errNoFrame
 	}
@@ -178,11 +178,11 @@ func (f frame) advance(ref Ref, number int64, now time.Time, branch bool, c grap
 	if len(next.kept) > maxKept {
 		return f, nil, nil, fmt.Errorf("checkpoint %.40s has %d lasting subgraphs: the limit is %d", c.ID, len(next.kept), maxKept)
 	}
-	var keep []Kept
+	var lastingNow []LastingSubgraph
 	for _, ns := range slices.Sorted(maps.Keys(next.kept)) {
-		keep = append(keep, Kept{NS: ns, Number: next.kept[ns].number})
+		lastingNow = append(lastingNow, LastingSubgraph{NS: ns, Number: next.kept[ns].number})
 	}
-	return next, writes, keep, nil
+	return next, writes, lastingNow, nil
 }
 
 // put returns the chain with the next checkpoint, and the write that stores it.
@@ -319,19 +319,19 @@ func (s *Store) ReadFrame(ctx context.Context, l Log) (Log, error) {
 	return l, err
 }
 
-// frame reads the data of an agent's checkpoint; a nil mark means that there is no checkpoint.
-func (s *Store) frame(ctx context.Context, ref Ref, mark *Mark) (frame, error) {
+// frame reads the data of an agent's checkpoint, which is nil before the agent's first checkpoint.
+func (s *Store) frame(ctx context.Context, ref Ref, agent *AgentCheckpoint) (frame, error) {
 	f := noFrame
-	if mark == nil {
+	if agent == nil {
 		return f, nil
 	}
-	f.at, f.kept = mark.Number, map[string]chain{}
+	f.at, f.kept = agent.Number, map[string]chain{}
 	var err error
 	root := func(number int64) table.Key { return keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, number) }
-	if f.root, err = s.readChain(ctx, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, mark.Number), root, mark.Number); err != nil {
+	if f.root, err = s.readChain(ctx, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, agent.Number), root, agent.Number); err != nil {
 		return f, err
 	}
-	for _, kept := range mark.Keep {
+	for _, kept := range agent.Lasting {
 		key := func(number int64) table.Key {
 			return keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, number)
 		}
@@ -340,7 +340,7 @@ func (s *Store) frame(ctx context.Context, ref Ref, mark *Mark) (frame, error) {
 			return f, err
 		}
 	}
-	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
+	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, agent.Number))
 	if err != nil {
 		return f, fmt.Errorf("query the agent's own checkpoints: %w", err)
 	}

@@ -46,21 +46,21 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.shown(ctx, ref, &h, limit, match)
+	snapshots, err := s.shown(ctx, ref, &h, limit, match)
 	if err != nil {
 		return nil, err
 	}
-	if root := Root(ref); h.rooted && h.upTo < 0 && len(found) < limit && (match == nil || match(root.Checkpoint)) {
-		found = append(found, root)
+	if root := Root(ref); h.rooted && h.upTo < 0 && len(snapshots) < limit && (match == nil || match(root.Checkpoint)) {
+		snapshots = append(snapshots, root)
 	}
-	return found, nil
+	return snapshots, nil
 }
 
 // shown reads on until there are enough checkpoints to show, or no room for more.
 func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
-	found, room := []Snapshot{}, historyRoom
-	for len(found) < limit && h.upTo >= 0 && room > 0 {
-		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(found)+firstLook))
+	snapshots, room := []Snapshot{}, historyRoom
+	for len(snapshots) < limit && h.upTo >= 0 && room > 0 {
+		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(snapshots)+firstLook))
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match
 			h.upTo = -1
 			break
 		}
-		wanted, err := h.choose(items, limit-len(found), match)
+		wanted, err := h.choose(items, limit-len(snapshots), match)
 		if err != nil {
 			return nil, err
 		}
@@ -81,12 +81,12 @@ func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match
 			some[i].Results = h.results[some[i].Number]
 			room -= len(some[i].Values) + some[i].Results.size()
 		}
-		if found = append(found, some...); len(some) < len(wanted) {
-			h.upTo = found[len(found)-1].Number - 1
+		if snapshots = append(snapshots, some...); len(some) < len(wanted) {
+			h.upTo = snapshots[len(snapshots)-1].Number - 1
 			break
 		}
 	}
-	return found, nil
+	return snapshots, nil
 }
 
 // historyBefore begins to read before a checkpoint, or at the newest checkpoint.

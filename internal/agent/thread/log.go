@@ -106,17 +106,17 @@ func (l Log) follow(now time.Time, change Change, c graph.Checkpoint) (Log, []ta
 	if !l.At.Own() && !l.Forks() && l.At.Number >= 0 {
 		next.First = l.At.First // the agent has the updates that the server kept for it
 	}
-	var said struct{ Step *int64 }
-	if json.Unmarshal(state.OrNull(c.Metadata), &said) == nil && said.Step != nil {
-		next.Step = *said.Step
+	var metadata struct{ Step *int64 }
+	if json.Unmarshal(state.OrNull(c.Metadata), &metadata) == nil && metadata.Step != nil {
+		next.Step = *metadata.Step
 	} else {
 		next.Step = l.At.Step + 1
 	}
-	frame, writes, keep, err := l.frame.advance(l.ref, number, now, l.branches(), c)
+	frame, writes, lasting, err := l.frame.advance(l.ref, number, now, l.branches(), c)
 	if err != nil {
 		return l, nil, err
 	}
-	next.Agent = &Mark{Number: number, ID: c.ID, Keep: keep}
+	next.Agent = &AgentCheckpoint{Number: number, ID: c.ID, Lasting: lasting}
 	name := keys.CheckpointName(l.ref.Workspace, l.ref.Deployment, l.ref.Thread, c.ID)
 	named := table.Put{Item: record.Item(name, nameKind, now, table.Attrs{attrNumber: number}, nil)}
 	results := l.resultsOf(c)
@@ -149,10 +149,10 @@ func (l Log) store(next Checkpoint, c contents, results Results) (Log, table.Put
 	return l, table.Put{Item: item, If: table.Absent()}
 }
 
-// Amend records the new data that an agent sends of its newest checkpoint: the results of its
+// Rewrite records the new data that an agent sends of its newest checkpoint: the results of its
 // tasks, and values that a command has changed. It reports false if the log has gone on from this
 // checkpoint.
-func (l Log) Amend(c graph.Checkpoint) (next Log, put table.Put, ok bool, err error) {
+func (l Log) Rewrite(c graph.Checkpoint) (next Log, put table.Put, ok bool, err error) {
 	if !l.At.Own() || l.At.ID != c.ID || l.Forks() {
 		return l, put, false, nil
 	}
@@ -195,8 +195,8 @@ var errNoFrame = errors.New("the agent's data was not read before the agent wrot
 // checkpoint.
 func (l Log) Checkpoints() *graph.Checkpoints { return l.frame.checkpoints() }
 
-// AgentEnd returns the number of the agent's checkpoint, -1 if it has none, and the number of
-// items that were stored since.
+// AgentEnd returns the number of the agent's checkpoint, -1 if there is no such checkpoint, and
+// the number of items that were stored since.
 func (l Log) AgentEnd() (checkpoint, items int64) { return l.frame.at, l.frame.items }
 
 // TaskResults returns the tasks whose results the agent has stored since its checkpoint. It

@@ -60,9 +60,9 @@ func (s State) asOldest(ref Ref) (writes []table.Write, replaced int) {
 	return []table.Write{table.Put{Item: s.item(ref), If: table.Present()}}, quota.Size(&before)
 }
 
-// forget erases the items before a checkpoint, and before the agent's own checkpoint; mark is
-// nil if the agent has none. It returns how many bytes it has erased.
-func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) (size int, err error) {
+// forget erases the items before a checkpoint, and before the agent's own checkpoint; agent
+// is nil if the agent has no checkpoint. It returns how many bytes it has erased.
+func (s *Store) forget(ctx context.Context, ref Ref, keep int64, agent *AgentCheckpoint) (size int, err error) {
 	if err := table.Erase(ctx, s.table, keys.CheckpointNames(ref.Workspace, ref.Deployment, ref.Thread), func(item *table.Item) bool {
 		return item.Int(attrNumber) < keep
 	}); err != nil {
@@ -72,15 +72,15 @@ func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) (si
 	if keep > 0 {
 		queries = append(queries, keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, keep-1))
 	}
-	if mark != nil {
-		frame, err := s.table.Get(ctx, keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
+	if agent != nil {
+		frame, err := s.table.Get(ctx, keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, agent.Number))
 		if err != nil {
 			return 0, fmt.Errorf("get frame: %w", err)
 		}
 		if base := frame.Int(attrBase); base > 0 {
 			queries = append(queries, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, base-1))
 		}
-		queries = append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
+		queries = append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, agent.Number))
 	}
 	for _, query := range queries {
 		if err := table.EraseInOrder(ctx, s.table, query, quota.Sum(&size)); err != nil {

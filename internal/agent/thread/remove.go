@@ -19,7 +19,7 @@ func (s *Store) CheckpointKeysAfter(ctx context.Context, ref Ref, number int64, 
 	if err != nil {
 		return nil, fmt.Errorf("query checkpoints to erase: %w", err)
 	}
-	var found []table.Key
+	var written []table.Key
 	for _, item := range page.Items {
 		b, err := decodeCheckpoint(item)
 		if err != nil {
@@ -32,40 +32,40 @@ func (s *Store) CheckpointKeysAfter(ctx context.Context, ref Ref, number int64, 
 				return nil, err
 			}
 			if len(kept) > 0 {
-				if len(found) > 0 {
-					return found, nil
+				if len(written) > 0 {
+					return written, nil
 				}
 				return kept, nil
 			}
 			own = append(own, keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, b.ID),
 				keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, b.Number))
-			for _, kept := range b.Agent.Keep {
+			for _, kept := range b.Agent.Lasting {
 				if kept.Number == b.Number {
 					own = append(own, keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, kept.Number))
 				}
 			}
 		}
-		found = append(found, own...)
+		written = append(written, own...)
 	}
-	return found, nil
+	return written, nil
 }
 
-// FrameKeysAfter returns the keys of the items that were stored since the agent's checkpoint mark,
+// FrameKeysAfter returns the keys of the items that were stored since a checkpoint of the agent,
 // except for the first ones. It returns at most limit keys.
-func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, mark, first int64, limit int) ([]table.Key, error) {
-	query := keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, mark)
-	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, first+1).SK
-	query.To = keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, 99_999_999).SK
+func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, checkpoint, first int64, limit int) ([]table.Key, error) {
+	query := keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, checkpoint)
+	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, checkpoint, first+1).SK
+	query.To = keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, checkpoint, 99_999_999).SK
 	query.Limit = limit
 	page, err := s.table.Query(table.WithoutContents(ctx), query)
 	if err != nil {
 		return nil, fmt.Errorf("query the agent's own checkpoints: %w", err)
 	}
-	found := make([]table.Key, len(page.Items))
+	written := make([]table.Key, len(page.Items))
 	for i, item := range page.Items {
-		found[i] = item.Key
+		written[i] = item.Key
 	}
-	return found, nil
+	return written, nil
 }
 
 // RestoreOriginal returns the writes that restore a checkpoint that Original kept. It returns

@@ -70,7 +70,7 @@ func (b *contents) keepResults(results Results) {
 	}
 }
 
-// results returns the results in the contents, nil if there are none.
+// results returns the results in the contents, nil if they contain no results.
 func (b contents) results() (results Results, err error) {
 	if b.Results == nil {
 		return nil, nil

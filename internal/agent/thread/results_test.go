@@ -71,7 +71,7 @@ func TestResultsOfTasksAreStoredAsDifferences(t *testing.T) {
 		}
 		again := step(steps-1, append(texts[:steps-2:steps-2], "changed"))
 		again.Results = nil
-		_, put, same, err := log.Amend(again)
+		_, put, same, err := log.Rewrite(again)
 		if !same || err != nil {
 			t.Fatalf("the newest checkpoint was not sent again: %v", err)
 		}

@@ -102,7 +102,7 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	search.Room = table.PageRoom
 	found, all, err := table.Sorted(ctx, s.table, table.Sorting[Thread]{
 		Items: s.candidates(ctx, workspace, deployment, search), Decode: search.decode, Accept: matches, Compare: compare,
-		Slim: func(t *Thread) { t.Metadata, t.Interrupts, t.Rest.Interrupts = nil, nil, nil }, Window: search.Window,
+		Slim: func(t *Thread) { t.Metadata, t.Interrupts, t.IdleView.Interrupts = nil, nil, nil }, Window: search.Window,
 	})
 	return Found{Threads: found, More: all > search.Offset+len(found), Total: all}, err
 }

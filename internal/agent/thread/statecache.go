@@ -43,26 +43,26 @@ func (c stateCache) remember(ref Ref, s State, newest bool) {
 // checkpoints that follow it. The checkpoints are given newest first. ok is false if no state at
 // these checkpoints is remembered.
 func (c stateCache) find(ref Ref, items []*table.Item) (st State, following []*table.Item, ok bool) {
-	found, ok := c.Get(ref)
+	cached, ok := c.Get(ref)
 	if !ok {
 		return Empty(), nil, false
 	}
-	key := keyOf(ref, found.At.Number)
+	key := keyOf(ref, cached.At.Number)
 	i := slices.IndexFunc(items, func(item *table.Item) bool { return item.Key == key })
 	if i < 0 {
 		return Empty(), nil, false
 	}
-	if items[i].Text(record.Created) == clock.Format(found.At.Created) && maphash.Bytes(sums, items[i].Body) == found.sum {
-		return found, items[:i], true
+	if items[i].Text(record.Created) == clock.Format(cached.At.Created) && maphash.Bytes(sums, items[i].Body) == cached.sum {
+		return cached, items[:i], true
 	}
-	c.Drop(ref) // the checkpoint was rolled back, or replaced by another one
+	c.Drop(ref) // the checkpoint was rolled back, or replaced by another checkpoint
 	return Empty(), nil, false
 }
 
 // lacks returns how many checkpoints the remembered state of a thread is before a checkpoint.
 func (c stateCache) lacks(ref Ref, number int64) int {
-	if found, ok := c.Get(ref); ok && found.At.Number <= number {
-		return int(number - found.At.Number)
+	if cached, ok := c.Get(ref); ok && cached.At.Number <= number {
+		return int(number - cached.At.Number)
 	}
 	return firstLook
 }

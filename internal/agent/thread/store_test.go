@@ -40,7 +40,7 @@ func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
 	}
 	want := thread.Thread{
 		Ref: ref, Created: created.Created, Updated: created.Created, Status: thread.StatusIdle,
-		Metadata: json.RawMessage(`{"user":"u"}`), Interrupts: json.RawMessage(`{}`), Rest: thread.Rest{Status: thread.StatusIdle}, Lock: thread.Lock{Checkpoint: -1},
+		Metadata: json.RawMessage(`{"user":"u"}`), Interrupts: json.RawMessage(`{}`), IdleView: thread.IdleView{Status: thread.StatusIdle}, Lock: thread.Lock{Checkpoint: -1},
 		Part: quota.Part(keys.UsePart(ref.Thread)),
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
@@ -172,7 +172,7 @@ func TestTheLockChangesOnlyFromTheEpochThatWasRead(t *testing.T) {
 	}
 	occupy := func(run string) table.Write {
 		change := read.ChangeLock(start)
-		read.Occupy(&change, run, time.Time{})
+		read.SetActive(&change, run, time.Time{})
 		return change
 	}
 	if err := m.Transact(t.Context(), occupy("r1")); err != nil {

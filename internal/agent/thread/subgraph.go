@@ -27,12 +27,12 @@ type Subgraph struct {
 // Subgraphs returns the newest checkpoints of the subgraphs since an agent's own checkpoint, by
 // namespace. A lasting subgraph is included only if it has made a checkpoint since then.
 func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[string]Subgraph, error) {
-	found := map[string]Subgraph{}
+	newest := map[string]Subgraph{}
 	err := s.behind(ctx, ref, number, nil, func(c Subgraph) error {
-		found[c.NS] = c
+		newest[c.NS] = c
 		return nil
 	})
-	return found, err
+	return newest, err
 }
 
 // behind calls visit with the checkpoints of subgraphs since an agent's own checkpoint, oldest

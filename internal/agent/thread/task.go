@@ -42,8 +42,8 @@ func TasksOf(raw json.RawMessage) []Task {
 // InterruptsOf returns the questions of a checkpoint's tasks: a JSON object by task id, nil if
 // there are no questions. It leaves out questions that CheckTasks refuses.
 func InterruptsOf(c Checkpoint) json.RawMessage {
-	asked, _ := questionsOf(c.Tasks)
-	return asked.JSON()
+	questions, _ := questionsOf(c.Tasks)
+	return questions.JSON()
 }
 
 // CheckTasks returns an error if the questions of a checkpoint's tasks could not be stored.
@@ -54,13 +54,13 @@ func CheckTasks(tasks json.RawMessage) error {
 
 // questionsOf returns the questions of tasks up to the bound, without values that are no
 // questions, and an error about the values that it left out.
-func questionsOf(tasks json.RawMessage) (asked Questions, err error) {
+func questionsOf(tasks json.RawMessage) (questions Questions, err error) {
 	for _, t := range TasksOf(tasks) {
 		for _, question := range t.Interrupts {
-			err = errors.Join(err, asked.Add(t.ID, question))
+			err = errors.Join(err, questions.Add(t.ID, question))
 		}
 	}
-	return asked, err
+	return questions, err
 }
 
 // maxQuestions is how many bytes the questions of a pause may hold: they are stored on the run
@@ -94,8 +94,8 @@ func QuestionIDs(interrupts json.RawMessage) []string {
 		return nil
 	}
 	var ids []string
-	for _, asked := range byTask {
-		for _, question := range asked {
+	for _, questions := range byTask {
+		for _, question := range questions {
 			if id, err := QuestionID(question); err == nil && id != "" {
 				ids = append(ids, id)
 			}

@@ -40,8 +40,8 @@ const (
 	StatusError Status = "error"
 )
 
-// Rest is what a thread shows while no run is in flight.
-type Rest struct {
+// IdleView is the status and the questions that a thread shows while no run is in flight.
+type IdleView struct {
 	// Status is not StatusBusy.
 	Status Status
 	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object, nil if
@@ -55,19 +55,19 @@ type Rest struct {
 type Thread struct {
 	Ref
 	Created, Updated time.Time
-	// Status is that of Rest, or StatusBusy.
+	// Status is the status of IdleView, or StatusBusy.
 	Status Status
 	// Metadata is a JSON object.
 	Metadata json.RawMessage
-	// Config is the configuration of the thread's runs, a JSON object without secrets; nil before a
-	// run that has one.
+	// Config is the configuration of the thread's runs, a JSON object without secrets; nil before
+	// the first run with a configuration.
 	Config json.RawMessage
-	// Interrupts are the questions of Rest: a JSON object. It is empty while a run is in flight,
-	// because the run answers the questions, or passes over them.
+	// Interrupts are the questions of IdleView: a JSON object. It is empty while a run is in
+	// flight, because the run answers the questions, or passes over them.
 	Interrupts json.RawMessage
-	// Rest is what the thread shows, or what it showed before the run in flight. It shows this
+	// IdleView is what the thread shows, or what it showed before the run in flight. It shows this
 	// again if the run leaves nothing.
-	Rest Rest
+	IdleView IdleView
 	// StateUpdated is when the newest checkpoint became part of the state, zero before the first
 	// checkpoint.
 	StateUpdated time.Time
@@ -90,12 +90,12 @@ type Lock struct {
 	// Epoch counts the changes of the lock.
 	Epoch int64
 
-	// Sealed is the newest run that the state accounts for: a run that ended by itself, or a run
-	// whose leftovers Seal has added.
-	Sealed string
-	// Unsealed says that there are runs after Sealed that ended early and are not sealed yet. While
-	// the thread is busy, they lie before Run. On an idle thread they may also lie behind Run:
-	// their clients were lost while they waited for it.
+	// SealedUpTo is the newest run that the state accounts for: a run that ended by itself, or a
+	// run whose leftovers Seal has added.
+	SealedUpTo string
+	// Unsealed says that there are runs after SealedUpTo that ended early and are not sealed yet.
+	// While the thread is busy, they lie before Run. On an idle thread they may also lie behind
+	// Run: their clients were lost while they waited for it.
 	Unsealed bool
 	// Position is the position of the last event of the sealed runs.
 	Position int64
@@ -103,20 +103,20 @@ type Lock struct {
 	// checkpoint.
 	Checkpoint int64
 
-	// Overtaken is the newest run that an interrupt, a rollback or a cancel of the whole thread
-	// superseded, "" if nothing did. Runs up to it that are still pending never begin.
-	Overtaken string
-	// OvertakenWhy is the reason of the newest interrupt. A superseded run that is stored as
+	// SupersededUpTo is the newest run that an interrupt, a rollback or a cancel of the whole
+	// thread superseded, "" if nothing did. Runs up to it that are still pending never begin.
+	SupersededUpTo string
+	// SupersedeReason is the reason of the newest interrupt. A superseded run that is stored as
 	// pending has no other reason until it is sealed.
-	OvertakenWhy string
-	// OvertakenAlone says that the newest interrupt superseded the active run alone. That run is
+	SupersedeReason string
+	// SupersededAlone says that the newest interrupt superseded the active run alone. That run is
 	// stored with its reason.
-	OvertakenAlone bool
+	SupersededAlone bool
 
-	// Cut and CutTo are the first and the last run of the range that a rollback removes, "" if
-	// there is no such range. Readers skip these runs. Everything that the runs wrote is erased
-	// before anything else is written.
-	Cut, CutTo string
+	// RemoveFrom and RemoveTo are the first and the last run of the range that a rollback removes,
+	// "" if there is no such range. Readers skip these runs. Everything that the runs wrote is
+	// erased before anything else is written.
+	RemoveFrom, RemoveTo string
 
 	// Run is the active run, or the last run that was active; "" before the first run.
 	Run string
@@ -126,9 +126,10 @@ type Lock struct {
 	// delayed. A run that is created before Due goes first.
 	Due time.Time
 
-	// Tail is the newest run that was not delayed, TailAt the time at which it was created.
-	Tail   string
-	TailAt time.Time
+	// LastImmediate is the newest run that was not delayed, LastImmediateAt the time at which it
+	// was created.
+	LastImmediate   string
+	LastImmediateAt time.Time
 
 	// Last is the newest run of the thread: Run, or the last run of the queue behind it. The runs
 	// after Run are the queue.
@@ -136,47 +137,49 @@ type Lock struct {
 }
 
 // Removes reports whether a run is among the runs that are being removed.
-func (l Lock) Removes(run string) bool { return l.Cut != "" && l.Cut <= run && run <= l.CutTo }
+func (l Lock) Removes(run string) bool {
+	return l.RemoveFrom != "" && l.RemoveFrom <= run && run <= l.RemoveTo
+}
 
-// NeedsReason reports whether runs that are not sealed may have no reason but OvertakenWhy. They
+// NeedsReason reports whether runs that are not sealed may have no reason but SupersedeReason. They
 // must be sealed before another interrupt replaces it.
 func (l Lock) NeedsReason() bool {
-	return l.Unsealed && l.Overtaken > l.Sealed && !l.OvertakenAlone
+	return l.Unsealed && l.SupersededUpTo > l.SealedUpTo && !l.SupersededAlone
 }
 
 const kind = "thread"
 
 // Names of the attributes in the thread's item.
 const (
-	attrStatus     = "status"
-	attrRestRun    = "rest_run"
-	attrEpoch      = "epoch"
-	attrRun        = "run"
-	attrBusy       = "busy"
-	attrDue        = "due"
-	attrLast       = "last"
-	attrOvertaken  = "overtaken"
-	attrTail       = "tail"
-	attrTailAt     = "tail_at"
-	attrCut        = "cut"
-	attrCutTo      = "cut_to"
-	attrSealed     = "sealed"
-	attrUnsealed   = "unsealed"
-	attrPosition   = "position"
-	attrCheckpoint = "checkpoint"
+	attrStatus          = "status"
+	attrIdleViewRun     = "rest_run"
+	attrEpoch           = "epoch"
+	attrRun             = "run"
+	attrBusy            = "busy"
+	attrDue             = "due"
+	attrLast            = "last"
+	attrSupersededUpTo  = "overtaken"
+	attrLastImmediate   = "tail"
+	attrLastImmediateAt = "tail_at"
+	attrRemoveFrom      = "cut"
+	attrRemoveTo        = "cut_to"
+	attrSealedUpTo      = "sealed"
+	attrUnsealed        = "unsealed"
+	attrPosition        = "position"
+	attrCheckpoint      = "checkpoint"
 
-	attrOvertakenWhy   = "overtaken_why"
-	attrOvertakenAlone = "overtaken_alone"
-	attrStateUpdated   = "state_updated"
-	attrPart           = "use"
-	attrRunPart        = "use_run"
-	attrStored         = "stored"
-	attrTemporary      = "temporary"
+	attrSupersedeReason = "overtaken_why"
+	attrSupersededAlone = "overtaken_alone"
+	attrStateUpdated    = "state_updated"
+	attrPart            = "use"
+	attrRunPart         = "use_run"
+	attrStored          = "stored"
+	attrTemporary       = "temporary"
 )
 
 // body is the part of the thread's item that is not in its attributes: each change of the lock
 // writes the attributes again. The body changes under the lock's epoch, too. The interrupts, like
-// the attribute of the status, are those of Rest.
+// the attribute of the status, are those of IdleView.
 type body struct {
 	Metadata   json.RawMessage `json:"metadata"`
 	Config     json.RawMessage `json:"config,omitempty"`
@@ -185,7 +188,7 @@ type body struct {
 
 // encodeBody returns the body of the thread's item.
 func (t Thread) encodeBody() []byte {
-	return record.Encode(body{Metadata: t.Metadata, Config: t.Config, Interrupts: t.Rest.Interrupts})
+	return record.Encode(body{Metadata: t.Metadata, Config: t.Config, Interrupts: t.IdleView.Interrupts})
 }
 
 func decode(ref Ref, item *table.Item) (Thread, error) {
@@ -195,7 +198,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 	t := Thread{
 		Ref: ref, Created: r.Created(), Updated: r.Updated(), StateUpdated: r.Time(attrStateUpdated),
 		Status:     StatusBusy,
-		Rest:       Rest{Status: Status(item.Text(attrStatus)), Interrupts: b.Interrupts, Run: item.Text(attrRestRun)},
+		IdleView:   IdleView{Status: Status(item.Text(attrStatus)), Interrupts: b.Interrupts, Run: item.Text(attrIdleViewRun)},
 		Metadata:   b.Metadata,
 		Config:     b.Config,
 		Interrupts: json.RawMessage("{}"),
@@ -204,32 +207,32 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		Stored:     item.Int(attrStored),
 		Temporary:  item.Bool(attrTemporary),
 		Lock: Lock{
-			Epoch:          item.Int(attrEpoch),
-			Run:            item.Text(attrRun),
-			Busy:           item.Bool(attrBusy),
-			Due:            r.Time(attrDue),
-			Last:           item.Text(attrLast),
-			Overtaken:      item.Text(attrOvertaken),
-			OvertakenWhy:   item.Text(attrOvertakenWhy),
-			OvertakenAlone: item.Bool(attrOvertakenAlone),
-			Tail:           item.Text(attrTail),
-			TailAt:         r.Time(attrTailAt),
-			Cut:            item.Text(attrCut),
-			CutTo:          item.Text(attrCutTo),
-			Sealed:         item.Text(attrSealed),
-			Unsealed:       item.Bool(attrUnsealed),
-			Position:       item.Int(attrPosition),
-			Checkpoint:     item.Int(attrCheckpoint),
+			Epoch:           item.Int(attrEpoch),
+			Run:             item.Text(attrRun),
+			Busy:            item.Bool(attrBusy),
+			Due:             r.Time(attrDue),
+			Last:            item.Text(attrLast),
+			SupersededUpTo:  item.Text(attrSupersededUpTo),
+			SupersedeReason: item.Text(attrSupersedeReason),
+			SupersededAlone: item.Bool(attrSupersededAlone),
+			LastImmediate:   item.Text(attrLastImmediate),
+			LastImmediateAt: r.Time(attrLastImmediateAt),
+			RemoveFrom:      item.Text(attrRemoveFrom),
+			RemoveTo:        item.Text(attrRemoveTo),
+			SealedUpTo:      item.Text(attrSealedUpTo),
+			Unsealed:        item.Bool(attrUnsealed),
+			Position:        item.Int(attrPosition),
+			Checkpoint:      item.Int(attrCheckpoint),
 		},
 	}
-	if t.Rest.Status == StatusBusy { // an earlier version stored what is shown
-		t.Rest.Status = StatusIdle
+	if t.IdleView.Status == StatusBusy { // an earlier version stored what is shown
+		t.IdleView.Status = StatusIdle
 	}
-	if _, known := item.Attrs[attrRestRun]; !known { // an earlier version showed the last run
-		t.Rest.Run = t.Lock.Run
+	if _, stored := item.Attrs[attrIdleViewRun]; !stored { // an earlier version showed the last run
+		t.IdleView.Run = t.Lock.Run
 	}
 	if !t.Lock.Busy {
-		if t.Status = t.Rest.Status; b.Interrupts != nil {
+		if t.Status = t.IdleView.Status; b.Interrupts != nil {
 			t.Interrupts = b.Interrupts
 		}
 	}
@@ -290,34 +293,34 @@ func (t Thread) unchanged() table.Cond {
 	return table.All(table.Equals(attrEpoch, t.Lock.Epoch), table.Equals(record.Created, clock.Format(t.Created)))
 }
 
-// MarkNewest makes a new run the newest run of the thread. A run that is not delayed is also the
-// tail.
+// MarkNewest makes a new run the newest run of the thread. A run that is not delayed is also
+// LastImmediate.
 func (t Thread) MarkNewest(change *table.Update, run string, created time.Time, delayed bool) {
-	change.Set[attrLast], change.Set[attrTail] = max(t.Lock.Last, run), t.Lock.Tail
+	change.Set[attrLast], change.Set[attrLastImmediate] = max(t.Lock.Last, run), t.Lock.LastImmediate
 	if !delayed {
-		change.Set[attrTail], change.Set[attrTailAt] = run, clock.Format(created)
+		change.Set[attrLastImmediate], change.Set[attrLastImmediateAt] = run, clock.Format(created)
 	}
 }
 
 // MarkUnsealed says that the change leaves a run that has to be sealed.
 func (t Thread) MarkUnsealed(change *table.Update) { change.Set[attrUnsealed] = true }
 
-// MarkOvertaken supersedes all runs of the thread for the given reason. If the reason is "", the
+// MarkSuperseded supersedes all runs of the thread for the given reason. If the reason is "", the
 // runs are to be removed, and the reason of the newest interrupt stays.
-func (t Thread) MarkOvertaken(change *table.Update, why string) {
+func (t Thread) MarkSuperseded(change *table.Update, why string) {
 	t.MarkUnsealed(change)
-	change.Set[attrOvertaken] = t.Lock.Last
+	change.Set[attrSupersededUpTo] = t.Lock.Last
 	if why != "" {
-		change.Set[attrOvertakenWhy], change.Set[attrOvertakenAlone] = why, t.Lock.Last == t.Lock.Run
+		change.Set[attrSupersedeReason], change.Set[attrSupersededAlone] = why, t.Lock.Last == t.Lock.Run
 	}
 }
 
-// PassAll makes the newest run the last run that was active, so that no run is queued.
-func (t Thread) PassAll(change *table.Update) { change.Set[attrRun] = t.Lock.Last }
+// SkipQueue makes the newest run the last run that was active, so that no run is queued.
+func (t Thread) SkipQueue(change *table.Update) { change.Set[attrRun] = t.Lock.Last }
 
-// CutRuns sets the range of runs that are being removed. The range is empty if both are "".
-func (t Thread) CutRuns(change *table.Update, from, to string) {
-	change.Set[attrCut], change.Set[attrCutTo] = from, to
+// MarkRemoved sets the range of runs that are being removed. The range is empty if both are "".
+func (t Thread) MarkRemoved(change *table.Update, from, to string) {
+	change.Set[attrRemoveFrom], change.Set[attrRemoveTo] = from, to
 }
 
 // MarkPosition sets the position of the last event of the sealed runs.
@@ -331,7 +334,7 @@ func (t Thread) MarkPosition(change *table.Update, position int64) {
 func (t Thread) MarkSealed(change *table.Update, run string, position, checkpoint int64, more bool) {
 	t.MarkPosition(change, position)
 	t.markCheckpoint(change, checkpoint)
-	change.Set[attrSealed], change.Set[attrUnsealed] = run, more
+	change.Set[attrSealedUpTo], change.Set[attrUnsealed] = run, more
 }
 
 func (t Thread) markCheckpoint(change *table.Update, number int64) {
@@ -340,40 +343,40 @@ func (t Thread) markCheckpoint(change *table.Update, number int64) {
 	}
 }
 
-// Occupy makes run the active run. If due is not zero, the run is delayed until due.
-func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
+// SetActive makes run the active run. If due is not zero, the run is delayed until due.
+func (t Thread) SetActive(change *table.Update, run string, due time.Time) {
 	change.Set[attrRun], change.Set[attrBusy], change.Set[attrDue] = run, true, ""
 	if !due.IsZero() {
 		change.Set[attrDue] = clock.Format(due)
 	}
 	if !t.Lock.Busy {
-		change.Set[attrRestRun] = t.Rest.Run
+		change.Set[attrIdleViewRun] = t.IdleView.Run
 		change.Index = map[table.Index]table.Key{table.ByDue: keys.BusyThread(t.Workspace, t.Deployment, t.Thread)}
 	}
 }
 
-// Leave leaves the thread without a run in flight.
-func (t Thread) Leave(change *table.Update) {
+// SetIdle leaves the thread without a run in flight.
+func (t Thread) SetIdle(change *table.Update) {
 	change.Set[attrBusy], change.Set[attrDue] = false, ""
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}
 	change.Unset = append(change.Unset, attrRunPart)
 }
 
-// SetRest sets what the thread shows while no run is in flight. It writes the body only if the
+// SetIdleView sets what the thread shows while no run is in flight. It writes the body only if the
 // questions change.
-func (t Thread) SetRest(change *table.Update, rest Rest) {
-	change.Set[attrStatus], change.Set[attrRestRun] = string(rest.Status), rest.Run
-	if bytes.Equal(rest.Interrupts, t.Rest.Interrupts) {
+func (t Thread) SetIdleView(change *table.Update, view IdleView) {
+	change.Set[attrStatus], change.Set[attrIdleViewRun] = string(view.Status), view.Run
+	if bytes.Equal(view.Interrupts, t.IdleView.Interrupts) {
 		return
 	}
-	t.Rest = rest
+	t.IdleView = view
 	change.Body = t.encodeBody()
 }
 
-// Begin notes what the thread shows of a run that was created while the thread was not busy: its
-// configuration, and its assistant and graph in the metadata, also over what a client has set. It
+// SetAssistant stores the configuration of a run that was created while the thread was not busy,
+// and the run's assistant and graph in the metadata. They replace values that a client has set. It
 // writes the body only if it changes.
-func (t Thread) Begin(change *table.Update, assistant, graph string, config json.RawMessage) {
+func (t Thread) SetAssistant(change *table.Update, assistant, graph string, config json.RawMessage) {
 	metadata, err := Named(t.Metadata, assistant, graph)
 	if err != nil {
 		return

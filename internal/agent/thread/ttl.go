@@ -62,7 +62,7 @@ func (s *Store) DeleteUnused(ref Ref, wait time.Duration) table.Write {
 	return s.putTTL(ref, TTL{Strategy: StrategyDelete, Minutes: wait.Minutes()}, now, now.Add(wait))
 }
 
-// TTL returns a thread's time to live, nil if the thread has none.
+// TTL returns a thread's time to live, nil if the thread is kept for ever.
 func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
 	return record.One(ctx, s.table, "time to live", keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), nil, decodeTTL)
 }
@@ -84,7 +84,7 @@ const (
 	sweepAgain = time.Minute
 )
 
-// Sealer puts what superseded runs left into the state of a thread.
+// Sealer puts the leftovers of superseded runs into the state of a thread.
 type Sealer func(context.Context, Ref) (Thread, error)
 
 // Sweep deletes or prunes the threads whose time is over, a bounded number in one pass. It
@@ -119,11 +119,11 @@ func (s *Store) sweep(ctx context.Context, noted *table.Item, seal Sealer) error
 }
 
 func (s *Store) carryOut(ctx context.Context, ref Ref, item *table.Item, seal Sealer) error {
-	found, err := s.table.GetBatch(ctx, ref.Key(), item.Key)
+	items, err := s.table.GetBatch(ctx, ref.Key(), item.Key)
 	if err != nil {
 		return fmt.Errorf("get thread: %w", err)
 	}
-	stored, item := found[0], found[1]
+	stored, item := items[0], items[1]
 	switch {
 	case stored == nil || isGrave(stored): // the index is not up to date, or a deletion or a copy left items
 		return s.erasePartition(ctx, ref.Key())

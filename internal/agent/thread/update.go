@@ -133,7 +133,7 @@ func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 		e.Within = bare(c)
 		return e.apply(e.Log.Subgraph(now, c))
 	}
-	if next, put, same, err := e.Log.Amend(c); same || err != nil {
+	if next, put, same, err := e.Log.Rewrite(c); same || err != nil {
 		e.Log, e.writes = next, Replace(e.writes, put)
 		return err
 	}
@@ -199,11 +199,11 @@ func (e *Edit) settle(lock *table.Update) {
 	if !e.Log.At.Own() {
 		return
 	}
-	rest := Rest{Status: StatusIdle, Interrupts: InterruptsOf(e.Log.At), Run: e.thread.Rest.Run}
+	view := IdleView{Status: StatusIdle, Interrupts: InterruptsOf(e.Log.At), Run: e.thread.IdleView.Run}
 	if len(e.Log.At.Next) > 0 {
-		rest.Status = StatusInterrupted
+		view.Status = StatusInterrupted
 	}
-	e.thread.SetRest(lock, rest)
+	e.thread.SetIdleView(lock, view)
 }
 
 // copyBatch is how many items are copied in one transaction, copyBytes how many bytes these
@@ -211,19 +211,19 @@ func (e *Edit) settle(lock *table.Update) {
 const (
 	copyBatch = 50
 	copyBytes = 1 << 20
-	// copyTime is how long a copy may take. After that, a timer erases what was copied.
+	// copyTime is how long a copy may take. After that, a timer erases the copied items.
 	copyTime = time.Hour
 )
 
 // Copy makes a thread with the state and the history of another thread, but without its runs. Of a
-// busy thread it copies the checkpoints that there are by now. If the lock of the other thread
+// busy thread it copies the checkpoints that exist by now. If the lock of the other thread
 // changes meanwhile, Copy returns a fault.Conflict, and nothing of the copy is left. If the process
-// dies, Sweep erases what is left. The copy has a time to live; nil means for ever.
+// dies, Sweep erases the copied items. The copy has a time to live; nil means for ever.
 func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 	if err := t.Usable(); err != nil {
 		return Thread{}, err
 	}
-	if t.Lock.Unsealed || t.Lock.Cut != "" {
+	if t.Lock.Unsealed || t.Lock.RemoveFrom != "" {
 		return Thread{}, changedMeanwhile(t.Ref)
 	}
 	now := s.now()
@@ -232,16 +232,16 @@ func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 		if err != nil {
 			return Thread{}, err
 		}
-		t.Rest, t.StateUpdated = Rest{Status: StatusIdle}, newest.At.Created
+		t.IdleView, t.StateUpdated = IdleView{Status: StatusIdle}, newest.At.Created
 		t.Lock.Checkpoint = newest.At.Number
 	}
 	ref := t.Ref
 	ref.Thread = id.New(now)
-	made, err := s.copy(ctx, ref, t, ttl, now)
+	copied, err := s.copy(ctx, ref, t, ttl, now)
 	if err != nil {
 		return Thread{}, errors.Join(err, s.erasePartition(context.WithoutCancel(ctx), ref.Key()))
 	}
-	return made, nil
+	return copied, nil
 }
 
 func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
@@ -259,11 +259,11 @@ func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.
 		}
 		size += copied
 	}
-	made, err := s.put(ctx, ref, t, ttl, now)
+	created, err := s.put(ctx, ref, t, ttl, now)
 	if err == nil { // bytes written before the thread existed could not be noted in it
 		count(ctx, s.pool, ref, s.pool.Draw(size))
 	}
-	return made, err
+	return created, err
 }
 
 // copyItems copies the items that a query finds, and returns their size. Each part is written under
@@ -311,7 +311,7 @@ func isLater(item *table.Item, than int64) (bool, error) {
 func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
 	copied := t
 	copied.Config = nil // it has no runs yet
-	own := table.Attrs{attrStatus: string(t.Rest.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}
+	own := table.Attrs{attrStatus: string(t.IdleView.Status), attrEpoch: int64(0), attrCheckpoint: t.Lock.Checkpoint}
 	item := record.Item(ref.Key(), kind, now, own, copied.encodeBody())
 	item.Index = map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)}
 	if !t.StateUpdated.IsZero() {

@@ -70,7 +70,7 @@ func (c command) inputRespond(p respondParams) (any, *int64, error) {
 func (c command) startAnswer(answer startParams, strict bool) (*int64, error) {
 	_, before, err := c.start(answer)
 	if strict && fault.Is(err, fault.Conflict) {
-		if before, err = c.refuseAnswer(answer); errors.Is(err, run.ErrAsked) {
+		if before, err = c.refuseAnswer(answer); errors.Is(err, run.ErrAnswerAwaited) {
 			_, before, err = c.start(answer)
 		}
 	}

@@ -357,7 +357,7 @@ func (s server) whyRemoved(ctx context.Context, ref thread.Ref) (*run.Failure, e
 // values returns the final values of a run. For a failed run it returns the error, for a run
 // that paused with questions also the questions.
 func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, error) {
-	r, err := s.Runs.Settled(ctx, *ended)
+	r, err := s.Runs.GetSealed(ctx, *ended)
 	if err != nil {
 		return nil, err
 	}

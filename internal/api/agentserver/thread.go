@@ -138,10 +138,10 @@ func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
 // threadError returns why the run did not succeed of which the thread's status tells; null if the
 // run succeeded, or was deleted or rolled back.
 func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessage, error) {
-	if t.Rest.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
+	if t.IdleView.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
 		return null, nil
 	}
-	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Rest.Run})
+	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.IdleView.Run})
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return null, nil

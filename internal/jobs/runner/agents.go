@@ -188,8 +188,8 @@ func (a *Agents) Serves(ctx context.Context, workspace, deployment string) (bool
 // UpdateState lets a deployment's agent change a state, and passes the checkpoints that the
 // agent makes of the change to take. The error is a fault.Invalid if the graph refuses the
 // change, and a fault.Unavailable if the agent does not answer. If a canary sends nothing
-// before it ends, the active release is asked. What the agent sends takes its memory from the
-// budget.Hold of the context, if there is one, and is bounded as an event of a run is.
+// before it ends, the active release is asked. The agent's answer takes its memory
+// from the budget.Hold of the context, if it has a Hold, and is bounded as an event of a run is.
 func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
 	invocation.Operation = graph.OperationUpdateState
 	err := a.updateState(ctx, workspace, deployment, invocation.ThreadID, invocation, take)

@@ -99,12 +99,12 @@ func (a *ahead) arrived(ctx context.Context, event graph.Event) (size, error) {
 	return taken, nil
 }
 
-// size is what was taken for events: their bytes, and their values if the event is large.
+// size is how many bytes were taken for events: their text, and their values if an event is large.
 type size struct{ bytes, values int }
 
 func (s size) plus(other size) size { return size{s.bytes + other.bytes, s.values + other.values} }
 
-// give gives back what was taken for events that were stored, or that were dropped.
+// give gives back the bytes that were taken for events that were stored or dropped.
 func (a *ahead) give(taken size) {
 	a.share.Shrink(int64(taken.bytes)*eventCost + int64(taken.values)*valueCost)
 	a.held.Add(-int64(taken.bytes))

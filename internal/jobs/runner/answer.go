@@ -109,7 +109,7 @@ func (a *answer) pause(data json.RawMessage) error {
 		}
 	}
 	a.paused = true
-	a.attempt.Ask(record.Encode(map[string]any{run.MemberQuestions: questions}))
+	a.attempt.ShowQuestions(record.Encode(map[string]any{run.MemberQuestions: questions}))
 	return nil
 }
 

@@ -327,8 +327,8 @@ func TestARunIsHandedOver(t *testing.T) {
 		f.cutOff(f.engine)
 		left, err := f.runs.Get(t.Context(), r.Ref)
 		f.must(err)
-		if left.Status != run.Running || left.Handed != left.Attempt {
-			t.Errorf("process %d leaves the run %s, and attempt %d handed over of %d", process, left.Status, left.Handed, left.Attempt)
+		if left.Status != run.Running || left.LastHandover != left.Attempt {
+			t.Errorf("process %d leaves the run %s, and attempt %d handed over of %d", process, left.Status, left.LastHandover, left.Attempt)
 		}
 		f.startEngine() // with a clock at which no lease is over
 	}

@@ -8,5 +8,5 @@
 // A task that has a deadline is a slice: shortly before the deadline the worker stops the
 // agent and hands the run over, and the machine calls the next worker. If the task cannot go
 // on before the run is claimed, this is never a handover but an error, and the machine bounds
-// how often it is repeated. What happens after the claim is counted on the run.
+// how often it is repeated. Failures after the claim are counted on the run.
 package runner

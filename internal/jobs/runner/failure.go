@@ -19,7 +19,7 @@ import (
 const errorThrottled = "Lambda.TooManyRequestsException"
 
 // giveUp ends a run whose attempts have failed. It puts a run back that no worker could take up,
-// however often one was called: reconcile starts a new execution.
+// however often a worker was called: reconcile starts a new execution.
 func (r *Runner) giveUp(ctx context.Context, t task) error {
 	switch t.Error.Name {
 	case errorThrottled, workflow.ErrorBusy:
@@ -67,7 +67,7 @@ func (e taskError) cause() string {
 // thread with its run.
 func endRefused(ctx context.Context, attempt *run.Attempt, refused *graph.RefusedError) error {
 	if refused.IsOfContent() {
-		if err := attempt.TakeBack(ctx); err != nil {
+		if err := attempt.RevertInput(ctx); err != nil {
 			return err
 		}
 	}

@@ -145,7 +145,7 @@ func (s *stateRoom) goBeyond(turn chan struct{}) bool {
 	return true
 }
 
-// sent gives back what reading and sending the state took, all but rest bytes.
+// sent gives back the bytes that reading and sending the state took, all but rest bytes.
 func (s *stateRoom) sent(rest int64) {
 	rest = min(max(rest, 0), s.taken)
 	s.hold.Return(s.taken - rest)

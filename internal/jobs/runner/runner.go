@@ -49,7 +49,8 @@ type Config struct {
 	ReadLimits func(ctx context.Context, release compute.Ref) (compute.RunLimits, error)
 	// Busy, if not nil, is told how long the runs of a release that scales have been with its
 	// agent since the last call: all runs of this process together, soon after each full minute,
-	// and when the last run leaves the agent. What a process that dies has not told is lost.
+	// and when the last run leaves the agent. If the process dies, the times that it has not
+	// reported are lost.
 	Busy func(ctx context.Context, release compute.Ref, worked time.Duration)
 	// Now is the clock of Busy; default clock.System.
 	Now clock.Clock

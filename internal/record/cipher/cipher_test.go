@@ -103,7 +103,7 @@ func writes() []table.Write {
 		put(keys.Event(workspace, deployment, thread, 3), `[{"data":"hunter2"}]`, nil),
 		put(keys.Checkpoint(workspace, deployment, thread, 0), `{"values":{"a":"hunter2"}}`, table.Attrs{"base": int64(0)}),
 		put(keys.Frame(workspace, deployment, thread, 0), "\x00\xff hunter2", nil),
-		put(keys.AmendedCheckpoint(workspace, deployment, thread, run), `{"a":"hunter2"}`, nil),
+		put(keys.OriginalCheckpoint(workspace, deployment, thread, run), `{"a":"hunter2"}`, nil),
 		put(keys.Assistant(workspace, deployment, "a"), `{"name":"hunter2","metadata":{"n":"hunter2"},"config":{},"context":{"c":"hunter2"}}`, nil),
 		put(keys.Cron(workspace, deployment, "c"), `{"metadata":{"n":"hunter2"},"request":{"input":"hunter2"},"schedule":"hunter2"}`, nil),
 		put(keys.StoreItem(workspace, deployment, []string{"n"}, "k"), `{"text":"hunter2"}`, nil),

@@ -50,9 +50,9 @@ func ParseRun(key table.Key) (RunParts, error) {
 	return RunParts{Workspace: parts[1], Deployment: parts[3], Thread: parts[5], Run: RunID(key)}, nil
 }
 
-// AmendedCheckpoint is the key of the earlier state of a checkpoint, from before a run
-// reported again the results of its tasks.
-func AmendedCheckpoint(workspace, deployment, thread, run string) table.Key {
+// OriginalCheckpoint is the key of a copy of a checkpoint, from before a run reported the results
+// of its tasks again.
+func OriginalCheckpoint(workspace, deployment, thread, run string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "CPB#" + run}
 }
 

@@ -101,7 +101,7 @@ var all = map[string]struct {
 	"RunRequest":            {keys.RunRequest("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "REQ#r"}},
 	"RunClient":             {keys.RunClient("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "CLIENT#r"}},
 	"DueClients":            {keys.DueClients.At("t", due), table.Key{PK: "DUE-CLIENTS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
-	"AmendedCheckpoint":     {keys.AmendedCheckpoint("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "CPB#r"}},
+	"OriginalCheckpoint":    {keys.OriginalCheckpoint("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "CPB#r"}},
 	"BusyThread":            {keys.BusyThread("w", "d", "t"), table.Key{PK: "W#w#D#d#BUSY#3", SK: "t"}},
 	"CheckpointName":        {keys.CheckpointName("w", "d", "t", "c"), table.Key{PK: "W#w#D#d#T#t", SK: "CPID#c"}},
 	"Frame":                 {keys.Frame("w", "d", "t", 7), table.Key{PK: "W#w#D#d#T#t", SK: "FD#000000000007"}},

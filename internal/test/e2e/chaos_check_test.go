@@ -120,7 +120,7 @@ func (c *chaos) check(th *thread) {
 		if c.refused[text] {
 			c.errorf("%q was refused, and is run %s", text, run.ID)
 		}
-		takenBack := run.CancelReason == "The run was cancelled." && !slices.Contains(questions(final), text)
+		withdrawn := run.CancelReason == "The run was cancelled." && !slices.Contains(questions(final), text)
 		if c.halfway[run.ID] {
 			// A client that did not learn that a run is deleted sends the request again.
 			got, err := c.client.do(c.t.Context(), "DELETE", th.url+"/runs/"+run.ID, nil)
@@ -128,7 +128,7 @@ func (c *chaos) check(th *thread) {
 				c.errorf("the second deletion of run %s: status %d, error %v", run.ID, got.status, err)
 			}
 			c.count("run deleted at last")
-			if takenBack { // its events, which would show whether it had started, may be gone
+			if withdrawn { // its events, which would show whether it had started, may be gone
 				delete(texts, run.ID)
 			}
 			continue
@@ -141,7 +141,7 @@ func (c *chaos) check(th *thread) {
 		position = c.increasing("the events of run "+run.ID, whole.seen, position)
 		c.checkReadings(run, whole.seen)
 		c.checkShown(run, whole.seen, final)
-		if takenBack && len(whole.seen) == 0 {
+		if withdrawn && len(whole.seen) == 0 {
 			c.count("run cancelled before it started")
 			delete(texts, run.ID)
 		}

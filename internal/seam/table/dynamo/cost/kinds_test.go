@@ -116,7 +116,7 @@ var nouns = []noun{
 	{"run's client", keys.RunClient(x, x, x, x)},
 	{"events", keys.Event(x, x, x, 7)},
 	{"checkpoint", keys.Checkpoint(x, x, x, 7)},
-	{"amended checkpoint", keys.AmendedCheckpoint(x, x, x, x)},
+	{"amended checkpoint", keys.OriginalCheckpoint(x, x, x, x)},
 	{"checkpoint's name", keys.CheckpointName(x, x, x, x)},
 	{"frame", keys.Frame(x, x, x, 7)},
 	{"kept frame", keys.KeptFrame(x, x, x, x, 7)},

@@ -12,13 +12,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// Observer is told of the beginning and of the end of each run, after the run was written. If the
-// process dies in between, the observer is not told. It is not told of runs that Refuse creates.
+// Observer is called at the beginning and at the end of each run, after the run was written. If the
+// process dies in between, the observer is not called. It is not called for runs that Refuse
+// creates.
 type Observer interface {
-	// Started is told of a run's first attempt, and how long the run waited for it since the run
-	// was created, or since it was due.
+	// Started gets a run at its first attempt, and how long the run waited for this attempt since
+	// the run was created, or since it was due.
 	Started(ctx context.Context, run Run, waited time.Duration)
-	// Ended is told of a run that has its last status.
+	// Ended gets a run that has its last status.
 	Ended(ctx context.Context, run Run)
 }
 
@@ -42,7 +43,7 @@ func (r Run) Kwargs() json.RawMessage {
 }
 
 // ShownMetadata returns the metadata as clients see it. It names the run's own assistant and graph:
-// the metadata of the thread, which is part of the run's, may name others.
+// the metadata of the thread, which is part of the run's, may name other assistants and graphs.
 func (r Run) ShownMetadata() json.RawMessage {
 	metadata, err := thread.Named(r.Metadata, r.AssistantID, r.Graph)
 	if err != nil {
@@ -51,18 +52,18 @@ func (r Run) ShownMetadata() json.RawMessage {
 	return metadata
 }
 
-// maxTold is the largest size in bytes of a message about a run to a webhook: the message is
-// stored in base64 until it has arrived.
-const maxTold = 8 << 20
+// maxNotification is the largest size in bytes of a message about a run to a webhook: the message
+// is stored in base64 until it has arrived.
+const maxNotification = 8 << 20
 
-// tell returns the writes that send the end of a run to the run's webhook, if the run has a
+// notifyEnd returns the writes that send the end of a run to the run's webhook, if the run has a
 // webhook. The caller adds them to the transaction of Finish, or for an interrupted run to the
-// transaction of Seal. If the message is larger than maxTold, values and input are left out,
-// and then all arguments and the metadata: otherwise the run could not end.
+// transaction of Seal. If the message is larger than maxNotification, values and input are
+// left out, and then all arguments and the metadata: otherwise the run could not end.
 //
-// The observer, if there is one, is told after the commit.
-func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outbox) {
-	o.Join(s.observe(run))
+// The outbox calls the observer after the commit.
+func (s *Store) notifyEnd(run Run, values state.Values, now time.Time) (o record.Outbox) {
+	o.Join(s.notifyObserver(run))
 	if run.Webhook == "" || s.webhooks == nil {
 		return o
 	}
@@ -84,18 +85,18 @@ func (s *Store) tell(run Run, values state.Values, now time.Time) (o record.Outb
 	return sent
 }
 
-// observe tells the observer, if there is one, the end of a run. This is all that is told of a run
-// that was rolled back.
-func (s *Store) observe(run Run) (o record.Outbox) {
+// notifyObserver calls the observer, if there is one, when the run's end is committed. A run that
+// was rolled back has no other notification.
+func (s *Store) notifyObserver(run Run) (o record.Outbox) {
 	if s.observer != nil {
 		o.Then(func(ctx context.Context) { s.observer.Ended(ctx, run) })
 	}
 	return o
 }
 
-// tellQuestions tells that a change leaves a thread with questions, or a thread that had questions
-// without them.
-func (s *Store) tellQuestions(t thread.Thread, questions json.RawMessage) (o record.Outbox) {
+// notifyQuestions calls Config.QuestionsChanged after the commit of a change that leaves a thread
+// with questions, or that leaves a thread without the questions that it had.
+func (s *Store) notifyQuestions(t thread.Thread, questions json.RawMessage) (o record.Outbox) {
 	if s.questionsChanged != nil && (questions != nil || !record.Empty(t.Interrupts)) {
 		o.Then(func(context.Context) { s.questionsChanged(t.Workspace, t.Deployment) })
 	}
@@ -105,12 +106,12 @@ func (s *Store) tellQuestions(t thread.Thread, questions json.RawMessage) (o rec
 // short encodes the message about a run without the parts that make it too long.
 func short(body map[string]any, run Run) []byte {
 	encoded := record.Encode(body)
-	if len(encoded) > maxTold {
+	if len(encoded) > maxNotification {
 		run.Input = Input{}
 		body["values"], body["kwargs"] = nil, run.Kwargs()
 		encoded = record.Encode(body)
 	}
-	if len(encoded) > maxTold {
+	if len(encoded) > maxNotification {
 		body["kwargs"], body["metadata"] = nil, json.RawMessage("{}")
 		encoded = record.Encode(body)
 	}
