@@ -89,7 +89,7 @@ func (s *Store) Create(ctx context.Context, owner Owner, assistant string, conte
 	if assistant == "" {
 		assistant = id.New(now)
 	}
-	made := Assistant{Ref: owner.ref(assistant), Content: content, Version: 1, Created: now, Updated: now, newest: 1, change: 1, stored: true}
+	created := Assistant{Ref: owner.ref(assistant), Content: content, Version: 1, Created: now, Updated: now, newest: 1, change: 1, stored: true}
 	exists := fault.New(fault.Conflict, "Assistant with ID %s already exists.", assistant)
 	if _, standing := owner.byDefault(assistant); standing {
 		return Assistant{}, exists
@@ -100,9 +100,9 @@ func (s *Store) Create(ctx context.Context, owner Owner, assistant string, conte
 		if err == nil && stored >= Most {
 			err = fault.New(fault.Conflict, "A deployment has at most %d assistants. Delete one first.", Most)
 		}
-		o.AddOr(made.put(now, table.Absent()), record.Always(exists))
-		o.Add(made.putVersion(now), counted)
-		return made, o, err
+		o.AddOr(created.put(now, table.Absent()), record.Always(exists))
+		o.Add(created.putVersion(now), counted)
+		return created, o, err
 	})
 }
 
@@ -215,12 +215,12 @@ func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, ve
 // change changes an assistant as decide returns it.
 func (s *Store) change(ctx context.Context, owner Owner, assistant string, decide func(Assistant, time.Time) (Assistant, []table.Write, error)) (Assistant, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Assistant, record.Outbox, error) {
-		found, err := s.Get(ctx, owner, assistant)
+		stored, err := s.Get(ctx, owner, assistant)
 		if err != nil {
 			return Assistant{}, record.Outbox{}, err
 		}
 		now := s.now()
-		next, writes, err := decide(found, now)
+		next, writes, err := decide(stored, now)
 		next.Updated = now
 		return next, record.Write(append(writes, next.replace(now))...), err
 	})
@@ -275,13 +275,13 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 // Delete removes an assistant with its versions. A default assistant returns to its original
 // content.
 func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error {
-	found, err := s.Get(ctx, owner, assistant)
+	deleted, err := s.Get(ctx, owner, assistant)
 	if err != nil {
 		return err
 	}
 	_, standing := owner.byDefault(assistant)
-	if standing && !found.stored {
-		return fault.New(fault.Conflict, "Assistant %s is the default assistant of graph %q and cannot be deleted.", assistant, found.Graph)
+	if standing && !deleted.stored {
+		return fault.New(fault.Conflict, "Assistant %s is the default assistant of graph %q and cannot be deleted.", assistant, deleted.Graph)
 	}
 	// The assistant is removed first: from then on no request finds its versions. They go even if
 	// the caller does not wait for that, because the deletion cannot be repeated.

@@ -13,11 +13,11 @@ import (
 // workspace's crons, by more.
 func (s *Store) counted(ctx context.Context, workspace, deployment string, more int64) ([]table.Write, error) {
 	now, own := s.Now(), record.Count{Key: keys.CronCount(workspace, deployment), Most: s.Quotas.Of(quota.DeploymentCrons)}
-	there, write, err := own.Change(ctx, s.Table, now, more)
+	stored, write, err := own.Change(ctx, s.Table, now, more)
 	switch {
 	case err != nil:
 		return nil, err
-	case more > 0 && there >= own.Most:
+	case more > 0 && stored >= own.Most:
 		return nil, s.Quotas.Refuse(quota.DeploymentCrons)
 	}
 	shared, err := s.Quotas.Take(ctx, s.Table, now, quota.Crons, workspace, more)

@@ -37,7 +37,7 @@ func (s *Store) Fire(ctx context.Context, dueBy time.Time) error {
 // fire serves a cron's due time: it moves the cron on, creates the run, and removes the note.
 func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	now := s.Now()
-	c, isDue, err := s.noted(ctx, item, now)
+	c, isDue, err := s.getDue(ctx, item, now)
 	if err != nil || !isDue {
 		return err
 	}
@@ -79,8 +79,8 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	return err
 }
 
-// noted returns the cron of an index entry, and reports whether its time has come.
-func (s *Store) noted(ctx context.Context, item *table.Item, now time.Time) (c Cron, isDue bool, err error) {
+// getDue returns the cron of an index entry, and reports whether its time has come.
+func (s *Store) getDue(ctx context.Context, item *table.Item, now time.Time) (c Cron, isDue bool, err error) {
 	parts, err := keys.ParseCron(item.Key)
 	if err != nil {
 		return c, false, err
@@ -118,7 +118,7 @@ func (s *Store) postpone(ctx context.Context, ref Ref, now time.Time) error {
 
 // tryBegin begins the run of a due time, unless two servers have died while they began it.
 func (s *Store) tryBegin(ctx context.Context, c Cron, due time.Time, again bool) error {
-	begin := func() error { return s.begin(ctx, c, due, again) }
+	begin := func() error { return s.createRun(ctx, c, due, again) }
 	if s.Trials == nil {
 		return begin()
 	}
@@ -163,11 +163,11 @@ func gone(err error) error {
 	return err
 }
 
-// begin creates the run of a due time, unless a timer that died has created it. Due times of a
+// createRun creates the run of a due time, unless a timer that died has created it. Due times of a
 // deployment that was deleted are passed over, and so are due times at which there is no room.
-// If the deployment has no release yet, its due times are kept until it has a release. begin
+// If the deployment has no release yet, its due times are kept until it has a release. createRun
 // returns errGone if the cron can never fire again.
-func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) error {
+func (s *Store) createRun(ctx context.Context, c Cron, due time.Time, again bool) error {
 	if s.Room != nil {
 		if err := s.Room(); err != nil {
 			return err

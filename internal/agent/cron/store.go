@@ -179,10 +179,10 @@ var orders = map[string]func(a, b Cron) int{
 	"updated_at":    func(a, b Cron) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the crons of a deployment, and the number of all that match. It
-// returns fewer than the caller asked for if they are large, but at least one. It reads all
+// Search returns a page of the crons of a deployment, and the number of all crons that match. It
+// returns fewer crons than the caller asked for if they are large, but at least one. It reads all
 // crons of the deployment, whose number is bounded.
-func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
+func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (crons []Cron, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	search.Room = table.PageRoom
 	return table.Sorted(ctx, s.Table, table.Sorting[Cron]{

@@ -24,7 +24,7 @@ func (t *Translator) begin(ctx context.Context) error {
 	return nil
 }
 
-// beginAgain takes back the messages of the steps that are repeated. The attempt may show them
+// beginAgain removes the messages of the steps that are repeated. The attempt may show them
 // again, under the same ids or other ids.
 func (t *Translator) beginAgain(ctx context.Context) error {
 	for i := range t.tools.open {
@@ -48,22 +48,22 @@ func (t *Translator) beginAgain(ctx context.Context) error {
 	if len(gone) == 0 || t.newest == nil {
 		return nil
 	}
-	return t.takeBack(ctx, gone)
+	return t.removeMessages(ctx, gone)
 }
 
-// takeBack shows that messages are gone. The protocol has no event for this, and clients keep
+// removeMessages shows that messages are gone. The protocol has no event for this, and clients keep
 // a message that no state has contained. So the newest state is shown with the removals of the
 // messages, in the form in which the framework removes messages, and then as it is. The first
 // of these states has no checkpoint: a client may take a state with a checkpoint for an older
 // state than its own, and then removes nothing.
-func (t *Translator) takeBack(ctx context.Context, ids []string) error {
-	return t.withState(ctx, *t.newest, 3, func(found thread.State) {
-		if removal := removing(found.Values.JSON(), ids); removal != nil {
+func (t *Translator) removeMessages(ctx context.Context, ids []string) error {
+	return t.withState(ctx, *t.newest, 3, func(newest thread.State) {
+		if removal := removing(newest.Values.JSON(), ids); removal != nil {
 			t.emit(Event{Method: MethodValues, Data: removal})
 		} else {
 			t.index++
 		}
-		t.state(found)
+		t.state(newest)
 	})
 }
 

@@ -36,8 +36,8 @@ func (t *Translator) descend(namespace []string) {
 	}
 }
 
-// leave shows the end of a subgraph.
-func (t *Translator) leave(path []string, event, failure string) {
+// endSubgraph shows the end of a subgraph.
+func (t *Translator) endSubgraph(path []string, event, failure string) {
 	before := len(t.children.order)
 	t.children.order = slices.DeleteFunc(t.children.order, func(other []string) bool { return slices.Equal(other, path) })
 	if len(t.children.order) == before {
@@ -84,7 +84,7 @@ func (t *Translator) task(data json.RawMessage, namespace []string) {
 			continue
 		}
 		if _, id, _ := strings.Cut(path[len(namespace)], ":"); id == task.ID {
-			t.leave(path, event, failure)
+			t.endSubgraph(path, event, failure)
 		}
 	}
 }

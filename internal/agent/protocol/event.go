@@ -38,19 +38,19 @@ func Seq(position int64, index int) int64 { return position<<seqBits | int64(min
 
 // SeqOf returns the number of the last event at a reader's position, or a number between this
 // event and the next event.
-func SeqOf(place run.ReaderPosition) int64 {
+func SeqOf(position run.ReaderPosition) int64 {
 	switch {
-	case place.Ended, place.Early > 0:
-		return Seq(place.Position, ended+2*place.Early)
-	case place.Position > 0:
-		return Seq(place.Position, closing-1)
+	case position.Ended, position.Early > 0:
+		return Seq(position.Position, ended+2*position.Early)
+	case position.Position > 0:
+		return Seq(position.Position, closing-1)
 	}
 	return 0
 }
 
-// PlaceOf returns the reader's position to which a number belongs. Runs that never began are
-// read again.
-func PlaceOf(seq int64) run.ReaderPosition {
+// ReaderPositionOf returns the reader's position to which a number belongs. Runs that never began
+// are read again.
+func ReaderPositionOf(seq int64) run.ReaderPosition {
 	return run.ReaderPosition{Position: seq >> seqBits, Ended: seq&last >= ended}
 }
 

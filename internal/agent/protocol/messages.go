@@ -131,12 +131,12 @@ func (t *Translator) chunk(data json.RawMessage, namespace []string) {
 		if head.ID != "" && t.messages.shown[head.ID] {
 			return // the whole message was shown already
 		}
-		said := aboutOf(beside)
+		info := aboutOf(beside)
 		if head.ID == "" {
-			m = t.messages.findNameless(said.node, namespace)
+			m = t.messages.findNameless(info.node, namespace)
 		}
 		if m == nil {
-			m = t.startMessage(head, said, namespace)
+			m = t.startMessage(head, info, namespace)
 		}
 	}
 	t.addTo(m, head, false)
@@ -173,16 +173,16 @@ func (t *Translator) emitMessage(m *message, data map[string]any) {
 	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: record.Encode(data)})
 }
 
-func (t *Translator) startMessage(head chunkHead, said about, namespace []string) *message {
-	m := &message{origin: origin{id: head.ID, node: said.node, task: said.task, namespace: namespace}}
+func (t *Translator) startMessage(head chunkHead, info about, namespace []string) *message {
+	m := &message{origin: origin{id: head.ID, node: info.node, task: info.task, namespace: namespace}}
 	if m.id == "" {
 		m.id, m.nameless = eventID(t.run.Run, Seq(t.position, t.index)), true
 	}
 	t.messages.open, t.messages.unkept = append(t.messages.open, m), append(t.messages.unkept, m.origin)
 	t.messages.shown[m.id] = true
 	start := map[string]any{"event": "message-start", "role": head.role()}
-	if len(said.shown) > 0 {
-		start["metadata"] = said.shown
+	if len(info.shown) > 0 {
+		start["metadata"] = info.shown
 	}
 	t.emitMessage(m, start)
 	return m
@@ -233,8 +233,8 @@ func (h chunkHead) reason() string {
 	if json.Unmarshal(state.OrNull(h.Response), &response) != nil {
 		return ""
 	}
-	if said := cmp.Or(response.FinishReason, response.StopReason); said != "" {
-		return cmp.Or(reasons[said], stop)
+	if reason := cmp.Or(response.FinishReason, response.StopReason); reason != "" {
+		return cmp.Or(reasons[reason], stop)
 	}
 	return ""
 }

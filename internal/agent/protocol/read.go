@@ -15,18 +15,18 @@ import (
 // events: this tells send that the part is done, and that no later event has a number below
 // next. Errors of send end Read and are returned as they are.
 func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, since *int64, send func(events []Event, next int64) error) error {
-	from, err := place(ctx, runs, ref, &filter, since)
+	from, err := startPosition(ctx, runs, ref, &filter, since)
 	if err != nil {
 		return err
 	}
 	for {
-		var of *Translator
+		var translator *Translator
 		current := ""
 		err := runs.Attend(ctx, ref, from, func(part run.Part) error {
 			if current != part.Run.Run {
-				current, of = part.Run.Run, NewTranslator(runs, part.Run, filter)
+				current, translator = part.Run.Run, NewTranslator(runs, part.Run, filter)
 			}
-			return of.Translate(ctx, part, func(events []Event) error { return send(events, of.Next()) })
+			return translator.Translate(ctx, part, func(events []Event) error { return send(events, translator.Next()) })
 		})
 		if err != nil {
 			return err
@@ -35,10 +35,10 @@ func Read(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, s
 	}
 }
 
-// place returns the position at which to begin, and sets the filter accordingly. A number
+// startPosition returns the position at which to begin, and sets the filter accordingly. A number
 // behind the end, which a reader of an earlier thread with the same id may have, counts as the
 // end: later events are shown.
-func place(ctx context.Context, runs *run.Store, ref thread.Ref, filter *Filter, since *int64) (*run.ReaderPosition, error) {
+func startPosition(ctx context.Context, runs *run.Store, ref thread.Ref, filter *Filter, since *int64) (*run.ReaderPosition, error) {
 	if since == nil {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func place(ctx context.Context, runs *run.Store, ref thread.Ref, filter *Filter,
 	if err != nil {
 		return nil, err
 	}
-	from := PlaceOf(*since)
+	from := ReaderPositionOf(*since)
 	if filter.since = *since; from.Position > reached {
 		if from, err = runs.Behind(ctx, ref, ""); err != nil {
 			return nil, err

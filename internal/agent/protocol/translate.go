@@ -46,15 +46,15 @@ type Translator struct {
 	messages *messages
 	tools    *tools
 	children *children
-	// asked are the questions that were shown.
-	asked map[string]bool
+	// shownQuestions are the questions that were shown.
+	shownQuestions map[string]bool
 }
 
 // NewTranslator returns the translator for one reader and one run. Translate must get the run
 // from its first event on.
 func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	return &Translator{
-		states: states, run: r, filter: filter, position: r.Start, asked: map[string]bool{},
+		states: states, run: r, filter: filter, position: r.Start, shownQuestions: map[string]bool{},
 		messages: &messages{shown: map[string]bool{}},
 		tools:    &tools{known: map[string]bool{}, called: map[string]toolCall{}},
 		children: &children{seen: map[string]bool{}, causes: map[string]string{}},
@@ -72,7 +72,7 @@ func (t *Translator) Translate(ctx context.Context, part run.Part, send func([]E
 		t.remaining = len(part.Events) - i
 		t.position, t.index = event.Position, 0
 		t.at = event.At.UnixMilli()
-		if err := t.take(ctx, event); err != nil {
+		if err := t.handle(ctx, event); err != nil {
 			return err
 		}
 		if t.size > sendBytes {
@@ -132,8 +132,8 @@ func (t *Translator) root(event lifecycle) {
 	t.emit(Event{ID: lifecycleID(t.run.Run, event.Event), Method: MethodLifecycle, Data: record.Encode(event)})
 }
 
-// take translates an event of the log.
-func (t *Translator) take(ctx context.Context, event run.Event) error {
+// handle translates an event of the log.
+func (t *Translator) handle(ctx context.Context, event run.Event) error {
 	kind, path, within := strings.Cut(event.Name, "|")
 	var namespace []string
 	if within {
@@ -196,13 +196,13 @@ func (t *Translator) withState(ctx context.Context, named run.Event, events int,
 		t.index = end
 		return nil
 	}
-	found, err := t.states.Values(ctx, t.run.Ref.Ref, named)
+	st, err := t.states.Values(ctx, t.run.Ref.Ref, named)
 	if fault.Is(err, fault.NotFound) {
 		t.index = end
 		return nil
 	}
 	if err == nil {
-		show(found)
+		show(st)
 	}
 	return err
 }
@@ -248,21 +248,21 @@ func (t *Translator) updates(ctx context.Context, data json.RawMessage, namespac
 
 // ask shows questions, each once.
 func (t *Translator) ask(list json.RawMessage, namespace []string) {
-	var asked []struct {
+	var questions []struct {
 		ID    string          `json:"id"`
 		Value json.RawMessage `json:"value"`
 	}
-	if json.Unmarshal(list, &asked) != nil {
+	if json.Unmarshal(list, &questions) != nil {
 		return
 	}
-	for _, question := range asked {
+	for _, question := range questions {
 		if question.ID == "" { // it has no id of its own, and is answered by the input of a run
 			question.ID = eventID(t.run.Run, Seq(t.position, t.index))
 		}
-		if t.asked[question.ID] {
+		if t.shownQuestions[question.ID] {
 			continue
 		}
-		t.asked[question.ID] = true
+		t.shownQuestions[question.ID] = true
 		value := state.OrNull(question.Value)
 		// The protocol has "payload"; a widely used client reads "value".
 		t.emit(Event{Method: MethodRequested, Namespace: namespace, Data: record.Encode(map[string]any{
@@ -300,7 +300,7 @@ func (t *Translator) end(r run.Run) {
 	}
 	t.failTools(func(call openCall) bool { return call.left }, "The tool was cut off, and the run called it no more.")
 	for _, path := range slices.Backward(slices.Clone(t.children.order)) { // the innermost first
-		t.leave(path, status, "")
+		t.endSubgraph(path, status, "")
 	}
 	t.index = ended
 	t.root(outcome)

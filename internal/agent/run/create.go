@@ -111,7 +111,7 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 		fork.Number = number
 		request.Fork = &fork
 	}
-	if err := s.threads.Room(ctx, t.Workspace, request.size()); err != nil {
+	if err := s.threads.CheckRoom(ctx, t.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
 	slot := s.threads.RunSlot(t)

@@ -63,15 +63,15 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition,
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
 	if from.Position > 0 {
-		if gone, err := f.begin(ctx, from); gone || err != nil {
+		if gone, err := f.seek(ctx, from); gone || err != nil {
 			return err
 		}
 	}
 	return f.all(ctx, w)
 }
 
-// begin goes to the place from which the follower reads, or says that the thread is gone.
-func (f *follower) begin(ctx context.Context, from ReaderPosition) (gone bool, err error) {
+// seek goes to the run from which the follower reads, or says that the thread is gone.
+func (f *follower) seek(ctx context.Context, from ReaderPosition) (gone bool, err error) {
 	t, err := f.threads.Get(ctx, f.ref)
 	if fault.Is(err, fault.NotFound) {
 		return true, nil
@@ -88,7 +88,7 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 	var next pendingRun
 	defer next.stop()
 	for {
-		run, due, gone, err := f.look(ctx)
+		run, due, gone, err := f.readNext(ctx)
 		switch {
 		case gone:
 			return nil
@@ -109,10 +109,10 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 	}
 }
 
-// look is pass for the thread as it is now. gone says that the thread was deleted. It is a
+// readNext is nextRun for the thread as it is now. gone says that the thread was deleted. It is a
 // function of its own because a follower waits most of the time, and would keep the thread on its
 // stack meanwhile.
-func (f *follower) look(ctx context.Context) (next *Run, due <-chan time.Time, gone bool, err error) {
+func (f *follower) readNext(ctx context.Context) (next *Run, due <-chan time.Time, gone bool, err error) {
 	t, err := f.threads.Get(ctx, f.ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, true, nil
@@ -126,7 +126,7 @@ func (f *follower) look(ctx context.Context) (next *Run, due <-chan time.Time, g
 	if !t.Created.Equal(f.threadCreated) { // the thread was deleted and created again
 		return nil, nil, true, nil
 	}
-	next, due, err = f.pass(ctx, t)
+	next, due, err = f.nextRun(ctx, t)
 	return next, due, false, err
 }
 
@@ -195,11 +195,11 @@ func (f *follower) find(ctx context.Context, lock thread.Lock, from ReaderPositi
 	})
 }
 
-// pass returns the next run that a worker has taken up or that waits for a worker, nil if
+// nextRun returns the next run that a worker has claimed or that waits for a worker, nil if
 // there is no such run. A delayed run that was cancelled may have an id that lies in the
-// future. New runs may still go before it, so pass stops at this run, and due fires when the
+// future. New runs may still go before it, so nextRun stops at this run, and due fires when the
 // time of the run has come.
-func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-chan time.Time, err error) {
+func (f *follower) nextRun(ctx context.Context, t thread.Thread) (next *Run, due <-chan time.Time, err error) {
 	query := keys.RunsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.done)
 	query.Limit = followPage
 	for item, err := range table.Items(ctx, f.table, query) {

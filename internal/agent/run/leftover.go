@@ -72,7 +72,7 @@ func inputNotStepped(s thread.State, run Run) bool {
 // leftovers reads the output that a run has shown and not finished.
 func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 	l := new(leftover)
-	from, found := run.leftFrom()
+	from, found := run.leftoversFrom()
 	if !found {
 		return l, nil
 	}

@@ -128,8 +128,8 @@ type EndWatch struct {
 	store *Store
 	run   Run
 	watch *watch
-	// stay stops the release of the watch at the end of the context.
-	stay func() bool
+	// cancelRelease cancels the release of the watch at the end of the context.
+	cancelRelease func() bool
 }
 
 // WatchEnd begins to watch for the end of a run. The watch is released when ctx ends, or by End. An
@@ -141,7 +141,7 @@ func (s *Store) WatchEnd(ctx context.Context, ref Ref) (*EndWatch, error) {
 		w.watch.Stop()
 		return nil, err
 	}
-	w.stay = context.AfterFunc(ctx, w.watch.Stop)
+	w.cancelRelease = context.AfterFunc(ctx, w.watch.Stop)
 	return w, nil
 }
 
@@ -151,20 +151,20 @@ func (w *EndWatch) Over() bool { return w.run.Status.Final() }
 // End waits as Await does, and returns the run in any case. Call it once.
 func (w *EndWatch) End(ctx context.Context) (*Run, error) {
 	defer w.watch.Stop()
-	defer w.stay()
+	defer w.cancelRelease()
 	for !w.run.Status.Final() {
 		if err := w.watch.wait(ctx, w.run.Status); err != nil {
 			return &w.run, err
 		}
-		if err := w.look(ctx); err != nil {
+		if err := w.refresh(ctx); err != nil {
 			return &w.run, err
 		}
 	}
 	return &w.run, nil
 }
 
-// look takes the run as it is now.
-func (w *EndWatch) look(ctx context.Context) error {
+// refresh reads the run as it is now.
+func (w *EndWatch) refresh(ctx context.Context) error {
 	next, err := w.watch.get(ctx, w.store, w.run.Ref)
 	if fault.Is(err, fault.NotFound) {
 		next, err = Run{Ref: w.run.Ref, Status: Removed}, nil

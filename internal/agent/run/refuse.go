@@ -44,7 +44,7 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 	if err != nil {
 		return Run{}, err
 	}
-	if err := s.threads.Room(ctx, ref.Workspace, request.size()); err != nil {
+	if err := s.threads.CheckRoom(ctx, ref.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
 	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread) (run Run, o record.Outbox, err error) {

@@ -54,16 +54,16 @@ func (s *Store) catchUp(ctx context.Context, w *watch, ref Ref, after *int64, em
 	if err != nil {
 		return "", err
 	}
-	if err = s.attract(ctx, run); err == nil {
+	if err = s.noteReader(ctx, run); err == nil {
 		*after, err = s.replay(ctx, run, max(*after, run.Start), emit)
 	}
 	return run.Status, err
 }
 
-// attract tells the worker of a run that a reader waits for the run's events as they come. It
-// writes once for each run, and not for a run whose creator is its reader (Request.Streamed). The
-// note may be written twice, so it needs no transaction.
-func (s *Store) attract(ctx context.Context, run Run) error {
+// noteReader notes in a run, for its worker, that a reader waits for the run's events as they come.
+// It writes once for each run, and not for a run whose creator is its reader (Request.Streamed).
+// The note may be written twice, so it needs no transaction.
+func (s *Store) noteReader(ctx context.Context, run Run) error {
 	if !s.paced || run.HasReader || run.Status.Final() {
 		return nil
 	}

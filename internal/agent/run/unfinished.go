@@ -38,9 +38,9 @@ func (r *Run) unfinished(id string, attempt int64) (Unfinished, bool) {
 	return r.Unfinished[i], true
 }
 
-// leftFrom returns the position before everything that the run has shown and that may have to
+// leftoversFrom returns the position before everything that the run has shown and that may have to
 // be folded into the state. found is false if there is nothing to fold.
-func (r *Run) leftFrom() (from int64, found bool) {
+func (r *Run) leftoversFrom() (from int64, found bool) {
 	if r.UncheckpointedFrom != 0 {
 		from, found = r.UncheckpointedFrom, true
 	}

@@ -76,7 +76,7 @@ func mergeMembers(into, from map[string]any) {
 
 func mergeElements(list, more []any) []any {
 	for _, element := range more {
-		if at := placeOf(list, element); at >= 0 {
+		if at := indexOf(list, element); at >= 0 {
 			list[at] = MergePieces(list[at], element)
 		} else {
 			list = append(list, element)
@@ -85,9 +85,9 @@ func mergeElements(list, more []any) []any {
 	return list
 }
 
-// placeOf returns the place of the element to which a piece belongs, -1 if there is no such
+// indexOf returns the index of the element to which a piece belongs, -1 if there is no such
 // element: it has the same index, and not another id.
-func placeOf(list []any, element any) int {
+func indexOf(list []any, element any) int {
 	piece, ok := element.(map[string]any)
 	if !ok || !Indexed(piece) {
 		return -1

@@ -71,25 +71,25 @@ func (f Filter) Matches(value json.RawMessage) (bool, error) {
 	if len(f.members) == 0 {
 		return true, nil
 	}
-	found, err := match.Decode(value)
+	actual, err := match.Decode(value)
 	if err != nil {
 		return false, fmt.Errorf("read value: %w", err)
 	}
-	return matches(found, f.members), nil
+	return matches(actual, f.members), nil
 }
 
-func matches(found, wanted any) bool {
+func matches(actual, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
 		if hasOperator(wanted) {
 			for name, operand := range wanted {
-				if !operators[name](found, operand) {
+				if !operators[name](actual, operand) {
 					return false
 				}
 			}
 			return true
 		}
-		members, ok := found.(map[string]any)
+		members, ok := actual.(map[string]any)
 		if !ok {
 			return false
 		}
@@ -101,22 +101,22 @@ func matches(found, wanted any) bool {
 		}
 		return true
 	case []any:
-		elements, ok := found.([]any)
+		elements, ok := actual.([]any)
 		return ok && slices.EqualFunc(elements, wanted, matches)
 	default:
-		return same(found, wanted)
+		return same(actual, wanted)
 	}
 }
 
 // operators compare a member of a value with an operand. Values that cannot be ordered are
 // neither more nor less.
-var operators = map[string]func(found, operand any) bool{
+var operators = map[string]func(actual, operand any) bool{
 	"$eq":  same,
-	"$ne":  func(found, operand any) bool { return !same(found, operand) },
-	"$gt":  func(found, operand any) bool { order, ok := compare(found, operand); return ok && order > 0 },
-	"$gte": func(found, operand any) bool { order, ok := compare(found, operand); return ok && order >= 0 },
-	"$lt":  func(found, operand any) bool { order, ok := compare(found, operand); return ok && order < 0 },
-	"$lte": func(found, operand any) bool { order, ok := compare(found, operand); return ok && order <= 0 },
+	"$ne":  func(actual, operand any) bool { return !same(actual, operand) },
+	"$gt":  func(actual, operand any) bool { order, ok := compare(actual, operand); return ok && order > 0 },
+	"$gte": func(actual, operand any) bool { order, ok := compare(actual, operand); return ok && order >= 0 },
+	"$lt":  func(actual, operand any) bool { order, ok := compare(actual, operand); return ok && order < 0 },
+	"$lte": func(actual, operand any) bool { order, ok := compare(actual, operand); return ok && order <= 0 },
 }
 
 func same(a, b any) bool {

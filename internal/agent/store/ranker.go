@@ -48,13 +48,13 @@ func (r *ranker) ranks(item *table.Item) bool {
 
 // indexed returns the items that have vectors in the query's space. Without a query it returns no
 // items.
-func (r *ranker) indexed(items []*table.Item) (found []*table.Item) {
+func (r *ranker) indexed(items []*table.Item) (withVectors []*table.Item) {
 	for _, item := range items {
 		if item != nil && r.ranks(item) {
-			found = append(found, item)
+			withVectors = append(withVectors, item)
 		}
 	}
-	return found
+	return withVectors
 }
 
 // page computes the scores of the items of a page, which lie together in a partition.
@@ -62,13 +62,13 @@ func (r *ranker) page(ctx context.Context, items []*table.Item) error {
 	clear(r.scores)
 	clear(r.noted)
 	r.notedSize = 0
-	found := r.indexed(items)
+	indexed := r.indexed(items)
 	if r.unit != nil {
-		r.unit.score(r, found)
+		r.unit.score(r, indexed)
 		return nil
 	}
-	if len(found) > 0 {
-		query := keys.StoreVectorsBetween(found[0].Key, found[len(found)-1].Key)
+	if len(indexed) > 0 {
+		query := keys.StoreVectorsBetween(indexed[0].Key, indexed[len(indexed)-1].Key)
 		for item, err := range table.Items(ctx, r.table, query) {
 			if err == nil {
 				err = r.admit(item)
@@ -118,12 +118,12 @@ func (r *ranker) read(ctx context.Context, at ...table.Key) ([]*table.Item, erro
 		return nil, err
 	}
 	clear(r.scores)
-	found := r.indexed(items)
+	indexed := r.indexed(items)
 	if r.unit != nil {
-		r.unit.score(r, found)
+		r.unit.score(r, indexed)
 		return items, nil
 	}
-	for _, item := range found { // one at a time, because the vectors of an item may be large
+	for _, item := range indexed { // one at a time, because the vectors of an item may be large
 		vectors, err := r.table.Get(ctx, keys.StoreVectors(item.Key))
 		if errors.Is(err, table.ErrNotFound) {
 			continue

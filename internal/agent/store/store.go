@@ -183,28 +183,28 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 
 // renew renews the time to live of an item and its vectors. An item that was written meanwhile
 // stays as it is.
-func (s *Store) renew(ctx context.Context, owner Owner, item Item, now time.Time) (made change, err error) {
-	made.renewed = true
+func (s *Store) renew(ctx context.Context, owner Owner, item Item, now time.Time) (renewal change, err error) {
+	renewal.renewed = true
 	renewed := item.put(owner, now, table.Absent())
 	renewed.If = table.All(table.Equals(record.Version, item.version), table.Equals(record.Created, renewed.Item.Text(record.Created)))
 	o := record.Write(renewed)
 	if item.space != "" {
 		vectors, err := s.table.Get(ctx, item.vectorsKey(owner))
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
-			return made, fmt.Errorf("get vectors: %w", err)
+			return renewal, fmt.Errorf("get vectors: %w", err)
 		}
 		if err == nil {
 			o.Add(item.putVectors(owner, now, vectors.Body))
 		}
 	}
 	o.Then(func(ctx context.Context) {
-		made.row = &row{expires: item.expiry(now)}
+		renewal.row = &row{expires: item.expiry(now)}
 		s.count(ctx, owner, item, item, now)
 	})
 	if err = record.Commit(ctx, s.table, o); errors.Is(err, record.ErrLost) {
 		err = nil
 	}
-	return made, err
+	return renewal, err
 }
 
 // Delete removes an item. With the last item it also removes the namespace. It is no error if
@@ -248,7 +248,7 @@ func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error
 	if err != nil || item == nil {
 		return err
 	}
-	closed, made := item.Int(record.Version)+1, item.Text(record.Created)
+	closed, created := item.Int(record.Version)+1, item.Text(record.Created)
 	closing, err := record.Try(ctx, s.table, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, unchanged(item)))
 	if err != nil || !closing {
 		return err
@@ -257,7 +257,7 @@ func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error
 	if err != nil {
 		return err
 	}
-	still := table.All(table.Equals(record.Version, closed), table.Equals(record.Created, made), table.Equals(attrOpen, false))
+	still := table.All(table.Equals(record.Version, closed), table.Equals(record.Created, created), table.Equals(attrOpen, false))
 	var write table.Write = table.Delete{Key: marker, If: still}
 	if !empty {
 		write = record.Change(marker, s.now(), table.Attrs{attrOpen: true}, still)

@@ -79,27 +79,27 @@ func (v *vectorCache) write(ctx context.Context, key table.Key, commit func() (c
 		return context.Cause(ctx)
 	}
 	defer end()
-	made, err := commit()
-	made.key = key
-	for _, u := range v.note(&made, err) {
-		if !u.apply(made) {
+	committed, err := commit()
+	committed.key = key
+	for _, u := range v.addChange(&committed, err) {
+		if !u.apply(committed) {
 			v.units.Drop(u.namespaceRange)
 		}
 	}
 	return err
 }
 
-// note notes a change for the unit that is being made, and returns the other units with the
+// addChange remembers a change for the unit that is being made, and returns the other units with the
 // item.
-func (v *vectorCache) note(made *change, failed error) (units []*unit) {
+func (v *vectorCache) addChange(c *change, failed error) (units []*unit) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.making != nil && v.making.has(made.key) {
-		v.remember(made, failed)
+	if v.making != nil && v.making.has(c.key) {
+		v.remember(c, failed)
 	}
-	for _, at := range placesOf(made.key) {
+	for _, at := range namespacesOf(c.key) {
 		if u, ok := v.units.Peek(at); ok && failed == nil {
-			made.read()
+			c.read()
 			units = append(units, u)
 		} else if ok {
 			v.units.Drop(at)
@@ -110,16 +110,16 @@ func (v *vectorCache) note(made *change, failed error) (units []*unit) {
 
 // remember notes a change of an item of the unit that is being made. The unit is given up if
 // the changes take too much memory: it is made again by a later search.
-func (v *vectorCache) remember(made *change, failed error) {
-	if made.read(); made.row != nil {
-		v.sinceSize += made.row.size()
+func (v *vectorCache) remember(c *change, failed error) {
+	if c.read(); c.row != nil {
+		v.sinceSize += c.row.size()
 	} else {
-		v.sinceSize += overheadOf + len(made.key.SK)
+		v.sinceSize += overheadOf + len(c.key.SK)
 	}
 	if failed != nil || v.sinceSize > v.room/growth {
 		v.spoiled = true
 	}
-	if v.since = append(v.since, *made); v.spoiled {
+	if v.since = append(v.since, *c); v.spoiled {
 		v.since = nil
 	}
 }
@@ -135,15 +135,15 @@ func (c *change) read() {
 	c.vectors = nil
 }
 
-// placesOf returns the namespace of an item, and the namespaces above it.
-func placesOf(key table.Key) (places []namespaceRange) {
+// namespacesOf returns the namespace of an item, and the namespaces above it.
+func namespacesOf(key table.Key) (namespaces []namespaceRange) {
 	path, _, _ := strings.Cut(key.SK[2:], "#")
 	for i, c := range path {
 		if c == '/' {
-			places = append(places, namespaceRange{key.PK, key.SK[:2+i+1]})
+			namespaces = append(namespaces, namespaceRange{key.PK, key.SK[:2+i+1]})
 		}
 	}
-	return places
+	return namespaces
 }
 
 // get returns the unit of a query, nil if the unit is not held. A nil vectorCache has no units.

@@ -195,13 +195,13 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, erro
 	}
 	sortKey := func(base int64) string { return keyOf(ref, base).SK }
 	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), sortKey: sortKey}
-	newest, err := c.look(ctx, s.states.lacks(ref, number)+1)
+	newest, err := c.readFirst(ctx, s.states.lacks(ref, number)+1)
 	if err != nil {
 		return Empty(), fmt.Errorf("query checkpoints: %w", err)
 	}
 	st, items, cached := s.states.find(ref, newest)
 	if !cached {
-		if items, err = c.rest(ctx); err != nil {
+		if items, err = c.readAll(ctx); err != nil {
 			return st, fmt.Errorf("query checkpoints: %w", err)
 		}
 	}
@@ -262,16 +262,16 @@ type chained struct {
 	page    table.Page
 }
 
-// look reads the first few items, at most the given number.
-func (c *chained) look(ctx context.Context, most int) ([]*table.Item, error) {
+// readFirst reads the first few items, at most the given number.
+func (c *chained) readFirst(ctx context.Context, most int) ([]*table.Item, error) {
 	c.query.Limit = min(most, firstLook)
 	var err error
 	c.page, err = c.table.Query(ctx, c.query)
 	return c.page.Items, err
 }
 
-// rest returns all items, including the items of the first look.
-func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
+// readAll returns all items, including the items of the first look.
+func (c *chained) readAll(ctx context.Context) ([]*table.Item, error) {
 	page, query := c.page, c.query
 	if len(page.Items) == 0 {
 		return nil, nil

@@ -108,7 +108,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error)
 			if err != nil {
 				return t, o, err
 			}
-			if err := s.Room(ctx, ref.Workspace, len(t.Metadata)); err != nil {
+			if err := s.CheckRoom(ctx, ref.Workspace, len(t.Metadata)); err != nil {
 				return t, o, err
 			}
 			change.Body = t.encodeBody()

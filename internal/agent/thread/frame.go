@@ -198,7 +198,7 @@ func (c chain) put(key table.Key, number int64, now time.Time, next graph.Checkp
 		c.base, c.size, c.grown = number, int64(len(body)), 0
 	}
 	c.number, c.Checkpoint = number, bare(next)
-	attrs := named(c.Checkpoint)
+	attrs := checkpointAttrs(c.Checkpoint)
 	attrs[attrBase], attrs[attrFrom] = c.base, from
 	return c, record.New(key, frameKind, now, attrs, body)
 }
@@ -208,8 +208,8 @@ func bare(c graph.Checkpoint) graph.Checkpoint {
 	return graph.Checkpoint{ID: c.ID, ParentID: c.ParentID, NS: c.NS, Persistent: c.Persistent, Data: c.Data}
 }
 
-// named returns the attributes of an item that holds a checkpoint.
-func named(c graph.Checkpoint) table.Attrs {
+// checkpointAttrs returns the attributes of an item that holds a checkpoint.
+func checkpointAttrs(c graph.Checkpoint) table.Attrs {
 	attrs := table.Attrs{attrID: c.ID, attrNS: c.NS, attrLasting: c.Persistent}
 	if c.ParentID != "" {
 		attrs[attrParent] = c.ParentID
@@ -217,7 +217,7 @@ func named(c graph.Checkpoint) table.Attrs {
 	return attrs
 }
 
-func unnamed(item *table.Item) graph.Checkpoint {
+func checkpointFromAttrs(item *table.Item) graph.Checkpoint {
 	return graph.Checkpoint{ID: item.Text(attrID), ParentID: item.Text(attrParent), NS: item.Text(attrNS), Persistent: item.Bool(attrLasting)}
 }
 
@@ -273,7 +273,7 @@ func (f frame) subgraph(ref Ref, now time.Time, at State, c graph.Checkpoint) (f
 	if next.values, show.Patch, err = next.values.Replace(state.OrNull(c.Values)); err != nil {
 		return f, nil, err
 	}
-	attrs := named(c)
+	attrs := checkpointAttrs(c)
 	attrs[attrFrom] = from
 	delta := state.Delta(data, c.Data)
 	f.since = f.since.with(c.NS, next)
@@ -293,13 +293,13 @@ func (f frame) results(ref Ref, now time.Time, w graph.Writes) (frame, []table.W
 		return f, nil, nil
 	}
 	f, put := f.put(ref, now, table.Attrs{attrTask: w.TaskID, attrID: w.CheckpointID, attrNS: w.NS}, sinceBody{Data: w.Data})
-	f = f.take(w)
+	f = f.withResults(w)
 	return f, []table.Write{put}, nil
 }
 
-// take returns the frame with a task's results, which are its newest item, in place of the earlier
-// results of this task.
-func (f frame) take(w graph.Writes) frame {
+// withResults returns the frame with a task's results, which are its newest item, in place of the
+// earlier results of this task.
+func (f frame) withResults(w graph.Writes) frame {
 	f.writes = f.writes.with(task{w.CheckpointID, w.NS, w.TaskID}, results{w, f.items})
 	return f
 }
@@ -369,10 +369,10 @@ func (s *Store) Written(ctx context.Context, ref Ref, number int64) (map[string]
 
 func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64) table.Key, number int64) (chain, error) {
 	chained := chained{Store: s, query: query, sortKey: func(base int64) string { return key(base).SK }}
-	_, err := chained.look(ctx, firstLook)
+	_, err := chained.readFirst(ctx, firstLook)
 	var items []*table.Item
 	if err == nil {
-		items, err = chained.rest(ctx)
+		items, err = chained.readAll(ctx)
 	}
 	if err != nil {
 		return noChain, fmt.Errorf("query the agent's checkpoint: %w", err)
@@ -381,7 +381,7 @@ func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64
 		return noChain, fmt.Errorf("the agent's checkpoint %v is not whole", key(number))
 	}
 	first := items[len(items)-1]
-	c := chain{Checkpoint: unnamed(items[0]), number: number, base: items[0].Int(attrBase), size: int64(len(first.Body))}
+	c := chain{Checkpoint: checkpointFromAttrs(items[0]), number: number, base: items[0].Int(attrBase), size: int64(len(first.Body))}
 	text := state.NewText(first.Body)
 	for _, item := range slices.Backward(items[:len(items)-1]) {
 		if err := record.Check(item, frameKind); err != nil {
@@ -404,9 +404,9 @@ func (f frame) next(item *table.Item) (frame, error) {
 	}
 	f.items++
 	if task := item.Text(attrTask); b.Shown == nil {
-		return f.take(graph.Writes{CheckpointID: item.Text(attrID), NS: item.Text(attrNS), TaskID: task, Data: b.Data}), nil
+		return f.withResults(graph.Writes{CheckpointID: item.Text(attrID), NS: item.Text(attrNS), TaskID: task, Data: b.Data}), nil
 	}
-	c := unnamed(item)
+	c := checkpointFromAttrs(item)
 	before := f.root.Data
 	switch item.Text(attrFrom) {
 	case fromKept:

@@ -46,7 +46,7 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 	if err != nil {
 		return nil, err
 	}
-	snapshots, err := s.shown(ctx, ref, &h, limit, match)
+	snapshots, err := s.readSnapshots(ctx, ref, &h, limit, match)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 	return snapshots, nil
 }
 
-// shown reads on until there are enough checkpoints to show, or no room for more.
-func (s *Store) shown(ctx context.Context, ref Ref, h *history, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
+// readSnapshots reads on until there are enough checkpoints to show, or no room for more.
+func (s *Store) readSnapshots(ctx context.Context, ref Ref, h *history, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
 	snapshots, room := []Snapshot{}, historyRoom
 	for len(snapshots) < limit && h.upTo >= 0 && room > 0 {
 		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(snapshots)+firstLook))

@@ -73,7 +73,7 @@ func (c counting) Transact(ctx context.Context, writes ...table.Write) error {
 	if err := c.Table.Transact(ctx, writes...); err != nil {
 		return err //nolint:wrapcheck // the table's own
 	}
-	c.note(ctx, writes)
+	c.countWrites(ctx, writes)
 	return nil
 }
 
@@ -82,12 +82,12 @@ func (c counting) InOrder(ctx context.Context, writes ...table.Write) error {
 	if err := c.Table.InOrder(ctx, writes...); err != nil {
 		return err //nolint:wrapcheck // the table's own
 	}
-	c.note(ctx, writes)
+	c.countWrites(ctx, writes)
 	return nil
 }
 
-// note counts the items that were written.
-func (c counting) note(ctx context.Context, writes []table.Write) {
+// countWrites counts the items that were written.
+func (c counting) countWrites(ctx context.Context, writes []table.Write) {
 	sizes := map[Ref]int{}
 	for _, write := range writes {
 		if put, ok := write.(table.Put); ok {
@@ -110,9 +110,9 @@ func count(ctx context.Context, pool *quota.Pool, ref Ref, bytes int64) {
 // Counting returns a table for other code that writes into threads.
 func (s *Store) Counting(t table.Table) table.Table { return counting{t, s.pool} }
 
-// Room returns an error if a workspace that wants to store size bytes has stored as much as it
+// CheckRoom returns an error if a workspace that wants to store size bytes has stored as much as it
 // may.
-func (s *Store) Room(ctx context.Context, workspace string, size int) error {
+func (s *Store) CheckRoom(ctx context.Context, workspace string, size int) error {
 	return s.pool.Room(ctx, workspace, size)
 }
 

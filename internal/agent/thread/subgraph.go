@@ -28,16 +28,16 @@ type Subgraph struct {
 // namespace. A lasting subgraph is included only if it has made a checkpoint since then.
 func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[string]Subgraph, error) {
 	newest := map[string]Subgraph{}
-	err := s.behind(ctx, ref, number, nil, func(c Subgraph) error {
+	err := s.eachSubgraph(ctx, ref, number, nil, func(c Subgraph) error {
 		newest[c.NS] = c
 		return nil
 	})
 	return newest, err
 }
 
-// behind calls visit with the checkpoints of subgraphs since an agent's own checkpoint, oldest
-// first: the checkpoints of one namespace, or of all namespaces if ns is nil.
-func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, visit func(Subgraph) error) error {
+// eachSubgraph calls visit with the checkpoints of subgraphs since an agent's own checkpoint,
+// oldest first: the checkpoints of one namespace, or of all namespaces if ns is nil.
+func (s *Store) eachSubgraph(ctx context.Context, ref Ref, number int64, ns *string, visit func(Subgraph) error) error {
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
 	if err != nil || len(items) == 0 {
 		return err
@@ -58,7 +58,7 @@ func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, v
 		if b.Shown == nil {
 			continue
 		}
-		c := Subgraph{Checkpoint: unnamed(item), Created: item.Text(record.Created), Root: number, RootID: root.At.ID}
+		c := Subgraph{Checkpoint: checkpointFromAttrs(item), Created: item.Text(record.Created), Root: number, RootID: root.At.ID}
 		var before state.Values
 		switch {
 		case b.Shown.Self:
@@ -168,7 +168,7 @@ func (l *subgraphLook) after(ctx context.Context, number int64) error {
 		room += len(some[i].Values)
 		some = slices.Delete(some, i, i+1)
 	}
-	err := l.store.behind(ctx, l.ref, number, &l.NS, func(c Subgraph) error {
+	err := l.store.eachSubgraph(ctx, l.ref, number, &l.NS, func(c Subgraph) error {
 		if l.Before != "" && c.ID == l.Before {
 			l.begun = true
 			return errPassed

@@ -180,12 +180,12 @@ func (e *Edit) Commit(ctx context.Context) error {
 			size += quota.Size(&put.Item)
 		}
 	}
-	if err := e.store.Room(ctx, e.thread.Workspace, size); err != nil {
+	if err := e.store.CheckRoom(ctx, e.thread.Workspace, size); err != nil {
 		return err
 	}
 	lock := e.thread.ChangeLock(e.store.now())
 	e.thread.markCheckpoint(&lock, e.Log.last)
-	e.settle(&lock)
+	e.setIdleView(&lock)
 	stored, err := record.Try(ctx, e.store.table, append(e.writes, lock)...)
 	if err == nil && !stored {
 		return BusyFault(e.thread.Ref)
@@ -193,9 +193,9 @@ func (e *Edit) Commit(ctx context.Context) error {
 	return err
 }
 
-// settle updates the thread's status and questions from the agent's own checkpoint: they show
+// setIdleView sets the thread's status and questions from the agent's own checkpoint: they show
 // whether the checkpoint waits for anything.
-func (e *Edit) settle(lock *table.Update) {
+func (e *Edit) setIdleView(lock *table.Update) {
 	if !e.Log.At.Own() {
 		return
 	}
@@ -245,7 +245,7 @@ func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 }
 
 func (s *Store) copy(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.Time) (Thread, error) {
-	if err := s.Room(ctx, t.Workspace, int(t.Stored)); err != nil {
+	if err := s.CheckRoom(ctx, t.Workspace, int(t.Stored)); err != nil {
 		return Thread{}, err
 	}
 	if err := s.table.Transact(ctx, s.putTTL(ref, TTL{Strategy: StrategyDelete}, now, now.Add(copyTime))); err != nil {

@@ -83,7 +83,7 @@ const rulingLimit = 10 * time.Second
 
 // Rule asks the authentication of a deployment's repository, in the active release. If the
 // agent does not answer in time, or not with a ruling, the error is a fault.Unavailable.
-func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked graph.Invocation) (graph.Ruling, error) {
+func (a *Agents) Rule(ctx context.Context, workspace, deployment string, invocation graph.Invocation) (graph.Ruling, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
 		return graph.Ruling{}, err
@@ -91,7 +91,7 @@ func (a *Agents) Rule(ctx context.Context, workspace, deployment string, asked g
 	defer done()
 	limited, cancel := context.WithTimeout(ctx, rulingLimit)
 	defer cancel()
-	ruling, err := a.Graph.Rule(limited, endpoint, asked)
+	ruling, err := a.Graph.Rule(limited, endpoint, invocation)
 	switch {
 	case err == nil:
 		return ruling, nil
@@ -225,14 +225,14 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 		full = hold.Take(ctx, int64(bytes)*eventCost)
 		return full
 	})
-	for said := false; ; said = true {
+	for answered := false; ; answered = true {
 		event, err := stream.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case fault.Is(full, fault.Unavailable):
 			return full
-		case err != nil && !said:
+		case err != nil && !answered:
 			return silent(err)
 		case err != nil:
 			return unavailableFault(err)

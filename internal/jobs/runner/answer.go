@@ -23,11 +23,11 @@ type answer struct {
 	grow         func() error
 }
 
-// take handles one event. Events of subgraphs, whose names have a namespace, are only shown,
+// handle handles one event. Events of subgraphs, whose names have a namespace, are only shown,
 // to readers that asked for them: the parent's update holds the results of the subgraph. Only
 // the server itself says which run an answer belongs to, and that a run is done: readers would
 // believe an agent that says so of another run.
-func (a *answer) take(event graph.Event) error {
+func (a *answer) handle(event graph.Event) error {
 	kind, _, subgraph := strings.Cut(event.Name, "|")
 	if kind == run.EventMetadata || subgraph && !a.attempt.Run.StreamSubgraphs {
 		return nil

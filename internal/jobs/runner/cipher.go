@@ -26,7 +26,7 @@ const (
 // its memory from the budget.Hold of the context while it is decoded; without a Hold it is bounded.
 // If there is no answer, the error is a fault.Unavailable, or the error of the context if the
 // context ended before the agent has answered.
-func (a *Agents) Cipher(ctx context.Context, workspace, deployment string, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
+func (a *Agents) Cipher(ctx context.Context, workspace, deployment string, operation graph.Operation, values graph.Encryption) (graph.Ciphered, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return graph.Ciphered{}, fault.New(fault.Unavailable, "The agent does not answer at the moment.")
@@ -37,9 +37,9 @@ func (a *Agents) Cipher(ctx context.Context, workspace, deployment string, opera
 	defer done()
 	limited, cancel := context.WithTimeout(ctx, cipherLimit)
 	defer cancel()
-	room := roomFor(ctx, asked)
+	room := roomFor(ctx, values)
 	defer room.give()
-	ciphered, err := a.Graph.Cipher(limited, endpoint, operation, asked, room.take)
+	ciphered, err := a.Graph.Cipher(limited, endpoint, operation, values, room.take)
 	switch {
 	case err == nil:
 		return ciphered, nil
@@ -66,9 +66,9 @@ type cipherRoom struct {
 	full error
 }
 
-func roomFor(ctx context.Context, asked graph.Encryption) *cipherRoom {
+func roomFor(ctx context.Context, values graph.Encryption) *cipherRoom {
 	room := &cipherRoom{ctx: ctx, hold: budget.HoldOf(ctx), left: freeCiphered}
-	for _, value := range asked.Values {
+	for _, value := range values.Values {
 		room.left += timesAsked * len(value.Data)
 	}
 	return room

@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// invocation returns the invocation of the agent for an attempt, without the values.
-func invocation(a *run.Attempt) graph.Invocation {
-	asked := graph.Invocation{
+// newInvocation returns the invocation of the agent for an attempt, without the values.
+func newInvocation(a *run.Attempt) graph.Invocation {
+	invocation := graph.Invocation{
 		Operation:       graph.OperationRun,
 		Graph:           a.Run.Graph,
 		ThreadID:        a.Run.Thread,
@@ -30,9 +30,9 @@ func invocation(a *run.Attempt) graph.Invocation {
 		Durability:      durability(a.Run.Durability),
 	}
 	if a.Run.Caller != nil {
-		asked.Caller = *a.Run.Caller
+		invocation.Caller = *a.Run.Caller
 	}
-	return asked
+	return invocation
 }
 
 // durability translates the durability that a client wants into the durability of the agent. The

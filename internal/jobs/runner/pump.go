@@ -74,7 +74,7 @@ func (r *Runner) accept(a *answer, got received, open bool, pace *pace) error {
 		return err
 	}
 	waited := a.attempt.HasUnflushed()
-	err := a.take(got.event)
+	err := a.handle(got.event)
 	if !waited && a.attempt.HasUnflushed() { // an event may change nothing that is written
 		pace.begin(r.interval(a.attempt.Run.HasReader))
 	}

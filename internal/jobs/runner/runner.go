@@ -47,8 +47,8 @@ type Config struct {
 	// ReadLimits reads the limits of runs in a release's own environment, which hold wherever
 	// the workers of the runs are. If ReadLimits is nil, no release has such limits.
 	ReadLimits func(ctx context.Context, release compute.Ref) (compute.RunLimits, error)
-	// Busy, if not nil, is told how long the runs of a release that scales have been with its
-	// agent since the last call: all runs of this process together, soon after each full minute,
+	// Busy, if not nil, gets how long the runs of a release that scales have been with its agent
+	// since the last call: all runs of this process together, soon after each full minute,
 	// and when the last run leaves the agent. If the process dies, the times that it has not
 	// reported are lost.
 	Busy func(ctx context.Context, release compute.Ref, worked time.Duration)
@@ -173,7 +173,7 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 	var answer result
 	switch t.Step {
 	case "Work":
-		err = r.whenDue(ctx, t.Ref())
+		err = r.workIfDue(ctx, t.Ref())
 	case "Due":
 		var due time.Time
 		due, _, err = r.Runs.Due(ctx, t.Ref())
@@ -189,8 +189,9 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 	return json.Marshal(answer)
 }
 
-// whenDue works on a run. The errors with which the run goes on in another task are named.
-func (r *Runner) whenDue(ctx context.Context, ref run.Ref) error {
+// workIfDue works on a run that is due. The errors with which the run goes on in another task are
+// named.
+func (r *Runner) workIfDue(ctx context.Context, ref run.Ref) error {
 	_, waits, err := r.Runs.Due(ctx, ref)
 	if err != nil {
 		return err
@@ -251,7 +252,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 	attempt, room, err := r.claim(ctx, slice, ref, limits.Jobs)
 	defer room.close()
 	if err != nil {
-		return false, r.unclaimed(ctx, ref, err)
+		return false, r.claimFailed(ctx, ref, err)
 	}
 	limited, stop := context.WithTimeoutCause(slice, limits.Timeout-r.Runs.Elapsed(attempt.Run), errTimedOut)
 	defer stop()
@@ -265,8 +266,8 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (goesO
 	return goesOn, nil
 }
 
-// unclaimed handles the error of a claim. It ends a run that may have no other attempt.
-func (r *Runner) unclaimed(ctx context.Context, ref run.Ref, err error) error {
+// claimFailed handles the error of a claim. It ends a run that may have no other attempt.
+func (r *Runner) claimFailed(ctx context.Context, ref run.Ref, err error) error {
 	switch {
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaitsForPermit):
 		return nil
@@ -386,11 +387,11 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *
 	call, end := context.WithCancelCause(slice)
 	stop := func() { end(nil) }
 	defer stop()
-	asked := invocation(attempt)
+	invocation := newInvocation(attempt)
 	if r.ServerURL != nil {
-		asked.ServerURL = r.ServerURL(attempt.Run.Deployment)
+		invocation.ServerURL = r.ServerURL(attempt.Run.Deployment)
 	}
-	stream, err := r.Graph.Invoke(call, endpoint, asked)
+	stream, err := r.Graph.Invoke(call, endpoint, invocation)
 	room.sent(int64(attempt.Memory()) - r.StateAtRest)
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))

@@ -12,8 +12,8 @@ import (
 // meter adds up how long the runs of this process are with the agents of each release. It has no
 // timer of its own: the heartbeats of the runs carry it.
 type meter struct {
-	tell func(ctx context.Context, release compute.Ref, worked time.Duration)
-	now  clock.Clock
+	report func(ctx context.Context, release compute.Ref, worked time.Duration)
+	now    clock.Clock
 
 	mu sync.Mutex
 	of map[compute.Ref]*work
@@ -21,27 +21,27 @@ type meter struct {
 	minute time.Time
 }
 
-// work is what the runs of a release have done that was not told yet: untold until a time, and
+// work is the work of the runs of a release that was not reported yet: unreported until a time, and
 // since then as many seconds in a second as there are runs.
 type work struct {
-	runs   int
-	until  time.Time
-	untold time.Duration
+	runs       int
+	until      time.Time
+	unreported time.Duration
 }
 
 func (w *work) count(until time.Time) {
 	if until.After(w.until) {
-		w.untold += time.Duration(w.runs) * until.Sub(w.until)
+		w.unreported += time.Duration(w.runs) * until.Sub(w.until)
 		w.until = until
 	}
 }
 
-// newMeter returns a meter, which is nil if nobody is told.
+// newMeter returns a meter, nil if there is no Config.Busy.
 func newMeter(c Config) *meter {
 	if c.Busy == nil {
 		return nil
 	}
-	return &meter{tell: c.Busy, now: c.Now, of: map[compute.Ref]*work{}}
+	return &meter{report: c.Busy, now: c.Now, of: map[compute.Ref]*work{}}
 }
 
 // enter counts a run in that comes to the agent of a release. The caller must call leave when the
@@ -61,7 +61,7 @@ func (m *meter) enter(ctx context.Context, release compute.Ref) (leave func()) {
 	return func() { m.leave(ctx, release) }
 }
 
-// leave counts a run out. The rest of the work is told with the last run, because a function's
+// leave counts a run out. The unreported work is reported with the last run, because a function's
 // process may get no time after it.
 func (m *meter) leave(ctx context.Context, release compute.Ref) {
 	m.beat(ctx)
@@ -74,19 +74,20 @@ func (m *meter) leave(ctx context.Context, release compute.Ref) {
 		delete(m.of, release)
 	}
 	m.mu.Unlock()
-	if last && w.untold > 0 {
-		m.tell(ctx, release, w.untold)
+	if last && w.unreported > 0 {
+		m.report(ctx, release, w.unreported)
 	}
 }
 
-// beat tells the work of all releases up to the end of the last full minute, once for each minute.
-// So a run that goes on is told with 60 seconds in each minute, soon after the minute begins.
+// beat reports the work of all releases up to the end of the last full minute, once for each
+// minute. So a run that goes on is reported with 60 seconds in each minute, soon after the minute
+// begins.
 func (m *meter) beat(ctx context.Context) {
 	if m == nil {
 		return
 	}
 	for release, worked := range m.full() {
-		m.tell(ctx, release, worked)
+		m.report(ctx, release, worked)
 	}
 }
 
@@ -102,8 +103,8 @@ func (m *meter) full() map[compute.Ref]time.Duration {
 	done := map[compute.Ref]time.Duration{}
 	for release, w := range m.of {
 		w.count(minute)
-		if w.untold > 0 {
-			done[release], w.untold = w.untold, 0
+		if w.unreported > 0 {
+			done[release], w.unreported = w.unreported, 0
 		}
 	}
 	return done
