@@ -56,7 +56,7 @@ func ParseEnd(text, timezone string) (time.Time, error) {
 // before the end of the cron.
 func (c Content) next(after time.Time) (time.Time, error) {
 	schedule, err := parser.Parse(sundays(c.Schedule))
-	// A time zone has a field of its own, and intervals would begin anew with each process.
+	// A time zone has a field of its own, and intervals would begin again with each process.
 	if err != nil || strings.Contains(c.Schedule, "=") || strings.HasPrefix(c.Schedule, "@every") {
 		return time.Time{}, refuse("schedule", "value_error",
 			"Value error, a schedule is minute, hour, day of the month, month and day of the week, or one of @hourly, @daily, @weekly, @monthly and @yearly")
@@ -77,7 +77,7 @@ func (c Content) next(after time.Time) (time.Time, error) {
 
 // nextIn returns the first time of a schedule after a moment, zero if there is no such time in the
 // next years. A time that the clocks of the zone skip is skipped, and a time that they show twice
-// counts twice. The schedule reads clocks that never change: those of the zone until they change,
+// counts twice. The schedule reads clocks that never change: the zone's clocks until they change,
 // and then the next ones. Its own way to pass such a change loses a day or finds a wrong day.
 func nextIn(schedule cron.Schedule, zone *time.Location, after time.Time) time.Time {
 	const years = 10 // the schedule looks five years ahead

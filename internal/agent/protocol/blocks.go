@@ -67,7 +67,7 @@ func (t *Translator) addQuoted(m *message, key, kind, text string, quoted json.R
 		t.startBlock(m, index, map[string]string{"type": kind, kind: ""})
 	}
 	if b.head == nil {
-		// The events are those of growBlock, written by hand, because there is one event for
+		// The events are the same as in growBlock, written by hand, because there is one event for
 		// each token.
 		b.head = fmt.Appendf(nil, `{"event":"content-block-delta","index":%d,"delta":{"type":"%s-delta","%s":`, index, kind, kind)
 		b.tail = fmt.Appendf(nil, `},"id":%[1]s,"run_id":%[1]s}`, record.Encode(m.id))

@@ -304,7 +304,7 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 	return &run, nil
 }
 
-// draftRun makes a run whose id and creation time follow those of the runs that it waits for, even
+// draftRun makes a run whose id and creation time follow the runs that it waits for, even
 // if the clocks of two hosts differ. A delayed run waits for the runs that are created before it is
 // due. A run that supersedes others follows all other runs.
 func (s *Store) draftRun(t thread.Thread, request Request, delayed, supersedes bool) (run Run, err error) {

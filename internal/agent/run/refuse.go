@@ -15,8 +15,8 @@ import (
 
 // Refusal is why an answer to questions was refused.
 type Refusal struct {
-	// Interrupts are the questions that the answer names, without those that the thread waited
-	// on. Pending are the questions that the thread waited on.
+	// Interrupts are the questions that the answer names, without the questions that the thread
+	// waited on. Pending are the questions that the thread waited on.
 	Interrupts []string `json:"interrupt_ids"`
 	Pending    []string `json:"pending_ids"`
 }

@@ -132,8 +132,16 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 			break
 		}
 	}
+	b.moveLock(!complete)
+	return sealResult{b.thread, &b.log}, b.out, nil
+}
+
+// moveLock writes that the state accounts for the batch, and changes the thread as the write does.
+// more says whether other runs have to be sealed.
+func (b *sealPlan) moveLock(more bool) {
+	t := b.thread
 	change := t.ChangeLock(b.now)
-	t.MarkSealed(&change, b.sealedUpTo, b.position, b.log.At.Number, !complete)
+	t.MarkSealed(&change, b.sealedUpTo, b.position, b.log.At.Number, more)
 	t.SetIdleView(&change, b.idleView)
 	b.out.Add(change)
 	t.IdleView = b.idleView
@@ -141,8 +149,8 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 		t.StateUpdated = b.now
 	}
 	t.Lock.Epoch++
-	t.Lock.SealedUpTo, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealedUpTo, b.position, b.log.At.Number, !complete
-	return sealResult{t, &b.log}, b.out, nil
+	t.Lock.SealedUpTo, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealedUpTo, b.position, b.log.At.Number, more
+	b.thread = t
 }
 
 // unsealed returns the next superseded runs to seal, oldest first. complete means that no more

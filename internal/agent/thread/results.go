@@ -13,7 +13,7 @@ import (
 
 // The results of a step's tasks are stored with the checkpoint that the step led to, as a
 // difference to the change that this checkpoint stores, since most of their text is the change
-// itself. The tasks are those of the checkpoint before. The server leaves out results that are
+// itself. The tasks belong to the checkpoint before. The server leaves out results that are
 // larger than these bounds: clients then see no results of the step.
 const (
 	maxResults      = 1 << 20

@@ -179,7 +179,7 @@ const (
 
 // body is the part of the thread's item that is not in its attributes: each change of the lock
 // writes the attributes again. The body changes under the lock's epoch, too. The interrupts, like
-// the attribute of the status, are those of IdleView.
+// the attribute of the status, belong to IdleView.
 type body struct {
 	Metadata   json.RawMessage `json:"metadata"`
 	Config     json.RawMessage `json:"config,omitempty"`
@@ -206,24 +206,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		RunPart:    quota.Part(item.Int(attrRunPart)),
 		Stored:     item.Int(attrStored),
 		Temporary:  item.Bool(attrTemporary),
-		Lock: Lock{
-			Epoch:           item.Int(attrEpoch),
-			Run:             item.Text(attrRun),
-			Busy:            item.Bool(attrBusy),
-			Due:             r.Time(attrDue),
-			Last:            item.Text(attrLast),
-			SupersededUpTo:  item.Text(attrSupersededUpTo),
-			SupersedeReason: item.Text(attrSupersedeReason),
-			SupersededAlone: item.Bool(attrSupersededAlone),
-			LastImmediate:   item.Text(attrLastImmediate),
-			LastImmediateAt: r.Time(attrLastImmediateAt),
-			RemoveFrom:      item.Text(attrRemoveFrom),
-			RemoveTo:        item.Text(attrRemoveTo),
-			SealedUpTo:      item.Text(attrSealedUpTo),
-			Unsealed:        item.Bool(attrUnsealed),
-			Position:        item.Int(attrPosition),
-			Checkpoint:      item.Int(attrCheckpoint),
-		},
+		Lock:       decodeLock(&r, item),
 	}
 	if t.IdleView.Status == StatusBusy { // an earlier version stored what is shown
 		t.IdleView.Status = StatusIdle
@@ -237,6 +220,28 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		}
 	}
 	return t, r.Err()
+}
+
+// decodeLock reads the lock from the thread's item.
+func decodeLock(r *record.Reader, item *table.Item) Lock {
+	return Lock{
+		Epoch:           item.Int(attrEpoch),
+		Run:             item.Text(attrRun),
+		Busy:            item.Bool(attrBusy),
+		Due:             r.Time(attrDue),
+		Last:            item.Text(attrLast),
+		SupersededUpTo:  item.Text(attrSupersededUpTo),
+		SupersedeReason: item.Text(attrSupersedeReason),
+		SupersededAlone: item.Bool(attrSupersededAlone),
+		LastImmediate:   item.Text(attrLastImmediate),
+		LastImmediateAt: r.Time(attrLastImmediateAt),
+		RemoveFrom:      item.Text(attrRemoveFrom),
+		RemoveTo:        item.Text(attrRemoveTo),
+		SealedUpTo:      item.Text(attrSealedUpTo),
+		Unsealed:        item.Bool(attrUnsealed),
+		Position:        item.Int(attrPosition),
+		Checkpoint:      item.Int(attrCheckpoint),
+	}
 }
 
 // Usable returns a fault.NotFound for a temporary thread whose run has ended. Until the thread is

@@ -57,7 +57,8 @@ func TestAThreadShowsTheConfigurationOfItsRuns(t *testing.T) {
 }
 
 // TestARunInABusyThreadLeavesItsConfiguration checks that a thread shows the configuration of the
-// runs that it was free for: neither a run that waits nor a run that takes over changes it.
+// runs that it was free for: neither a run that waits nor a run that supersedes it changes
+// the configuration.
 func TestARunInABusyThreadLeavesItsConfiguration(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
