@@ -71,22 +71,24 @@ RACED = $$(go list ./... | grep -Ev '/internal/test/(e2e|archtest)$$')
 # The tests of a package wait for servers, agents and processes half of the time, so twice as many
 # of them run at once as there are processors.
 PARALLEL = -parallel $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# For the same reason the tests of one more package run at once than there are processors.
+PACKAGES = -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 # The programs of tests, and those that compile, collect garbage as seldom as `slipway serve` does,
 # which saves a sixth of their processor time. The linter is left out, as its memory would grow.
 TESTS := $(shell sed -n 's/^\(test[a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)) | sort -u)
 build functions release verify rehearse $(TESTS): export GOGC := 300
 
-# The stories run beside the other tests, since they wait most of the time. They build the server
-# that they start, which the cache of test results does not notice: -count=1. `go list -export`
-# compiles what both need, as `go build` would, but links no program.
+# The stories and the example's tests run beside the other tests, since they wait most of the time.
+# The stories build the server that they start, which the cache of test results does not notice:
+# -count=1. `go list -export` compiles what all need, as `go build` would, but links no program.
 test: ## vet and test everything, with the end-to-end stories that show the product
 	@go list -export ./... >/dev/null; \
 	stories=$$(mktemp); trap 'rm -f "$$stories"' EXIT; \
-	go test -short -count=1 -vet=all -timeout 10m $(E2E) >"$$stories" 2>&1 & \
+	(failed=0; go test -short -count=1 -vet=all -timeout 10m $(E2E) || failed=1; \
+		cd $(EXAMPLE) && go test -vet=all ./... || failed=1; exit $$failed) >"$$stories" 2>&1 & \
 	failed=0; \
-	go test -vet=all -timeout 10m $(PARALLEL) $(REST) || failed=1; \
-	(cd $(EXAMPLE) && go test -vet=all ./...) || failed=1; \
+	go test -vet=all -timeout 10m $(PACKAGES) $(PARALLEL) $(REST) || failed=1; \
 	wait $$! || failed=1; \
 	cat "$$stories"; exit $$failed
 
