@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -42,7 +43,7 @@ var orders = map[string]func(a, b Assistant) int{
 // Most.
 func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found []Assistant, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
-	return table.Sorted(ctx, s.table, table.Sorting[Assistant]{
+	return record.Sorted(ctx, s.table, record.Sorting[Assistant]{
 		Items: s.all(ctx, owner),
 		Read:  func(ctx context.Context, keys ...table.Key) ([]*table.Item, error) { return s.read(ctx, owner, keys) },
 		Decode: func(item *table.Item) (Assistant, bool, error) {
@@ -64,8 +65,8 @@ func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found [
 	})
 }
 
-func (w Search) window() table.Window {
-	return table.Window{Limit: w.Limit, Offset: w.Offset, Room: table.PageRoom}
+func (w Search) window() record.Window {
+	return record.Window{Limit: w.Limit, Offset: w.Offset, NoCursor: true, Room: record.PageRoom}
 }
 
 // all returns the assistants of a deployment, and its default assistants as if they were

@@ -253,7 +253,7 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 		return []Assistant{current}, nil
 	}
 	query := keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant)
-	found, err := table.Collect(ctx, s.table, query, search.window(), func(item *table.Item) (Assistant, bool, error) {
+	found, err := record.List(ctx, s.table, "versions of assistant", query, search.window(), func(item *table.Item) (Assistant, bool, error) {
 		number, err := keys.AssistantVersionNumber(item.Key)
 		if err != nil || number > current.newest { // a deleted assistant with the same id may have left it
 			return Assistant{}, false, err
@@ -266,10 +266,7 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 		ok, err := search.match(version)
 		return version, ok, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list versions of assistant: %w", err)
-	}
-	return found, nil
+	return found.Items, err
 }
 
 // Delete removes an assistant with its versions. A default assistant returns to its original

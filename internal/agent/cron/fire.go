@@ -226,7 +226,7 @@ func (c Cron) ofThread(err error) error {
 }
 
 func (s *Store) hasRun(ctx context.Context, ref thread.Ref, c Cron, due time.Time) (bool, error) {
-	runs, _, err := s.Runs.List(ctx, ref, run.Filter{Window: table.Window{Limit: recent}})
+	runs, _, err := s.Runs.List(ctx, ref, run.Filter{Window: record.Window{Limit: recent}})
 	if err != nil {
 		return false, err
 	}

@@ -158,7 +158,7 @@ type Search struct {
 	// SortBy is a field of the interface; created_at by default.
 	SortBy    string
 	Ascending bool
-	table.Window
+	record.Window
 }
 
 func (w Search) match(c Cron) (bool, error) {
@@ -184,8 +184,8 @@ var orders = map[string]func(a, b Cron) int{
 // crons of the deployment, whose number is bounded.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (crons []Cron, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
-	search.Room = table.PageRoom
-	return table.Sorted(ctx, s.Table, table.Sorting[Cron]{
+	search.Room = record.PageRoom
+	return record.Sorted(ctx, s.Table, record.Sorting[Cron]{
 		Items: table.Items(ctx, s.Table, keys.Crons(workspace, deployment)),
 		Decode: func(item *table.Item) (Cron, bool, error) {
 			c, err := decode(item)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -28,7 +29,7 @@ func TestAListOfLargeRequests(t *testing.T) {
 	}
 	list := func(offset, want int) {
 		t.Helper()
-		found, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: table.Window{Offset: offset, Limit: 10}})
+		found, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: record.Window{Offset: offset, Limit: 10}})
 		if err != nil || len(found) != want {
 			t.Errorf("got %d runs behind %d, error %v, want %d", len(found), offset, err, want)
 		}
@@ -39,7 +40,7 @@ func TestAListOfLargeRequests(t *testing.T) {
 		}
 	}
 	list(0, 3)
-	runs, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: table.Window{Limit: 10}})
+	runs, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: record.Window{Limit: 10}})
 	f.must(err)
 	for _, r := range runs { // as if their requests were as large
 		f.must(f.table.Transact(t.Context(), table.Update{Key: r.Key(), Set: table.Attrs{"bulk": int64(40 << 20)}}))

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -68,7 +67,7 @@ func (s *Store) getUnderLock(ctx context.Context, ref Ref, lock thread.Lock) (Ru
 type Filter struct {
 	// Status keeps only runs with the status; "" keeps all.
 	Status Status
-	table.Window
+	record.Window
 }
 
 // listRoom is how many bytes the requests of the runs in one list may hold.
@@ -92,14 +91,16 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 	query := keys.Runs(ref.Workspace, ref.Deployment, ref.Thread)
 	query.Reverse = true
 	window := filter.Window
+	window.NoCursor = true
 	window.Limit++ // the additional run shows whether there are more
-	runs, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Run, bool, error) {
+	listed, err := record.List(ctx, s.table, "runs", query, window, func(item *table.Item) (Run, bool, error) {
 		run, err := decodeOn(ref, item, t.Lock)
 		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("list runs: %w", err)
+		return nil, false, err
 	}
+	runs := listed.Items
 	var shown []*Run
 	room := int64(listRoom)
 	for i := range runs[:min(len(runs), filter.Limit)] {

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
-	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-func windowOf(limit int) table.Window { return table.Window{Limit: limit} }
+func windowOf(limit int) record.Window { return record.Window{Limit: limit} }
 
 // act is an operation on a run that may be refused. The worker a does it, or another process;
 // a is nil while the run has no worker.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -70,9 +71,9 @@ func TestAListOfNamespacesLooksAtFew(t *testing.T) {
 			t.Errorf("%s made %d queries, want at most %d", what, n, most)
 		}
 	}
-	shallow := store.Namespaces{MaxDepth: 1, Window: table.Window{Limit: 10}}
+	shallow := store.Namespaces{MaxDepth: 1, Window: record.Window{Limit: 10}}
 	list("a list of first labels", shallow, 55, "[a]", "[b]", "[c]", "[d]")
-	behind := store.Namespaces{Window: table.Window{Offset: 3*each - 1, Limit: 10}}
+	behind := store.Namespaces{Window: record.Window{Offset: 3*each - 1, Limit: 10}}
 	list("a list behind an offset", behind, 3, "[c 049]", "[d e]")
 	passing.Pass(5 * time.Minute)
 	list("a list behind namespaces that have expired since", behind, 3, "[c 049]", "[d e]")
@@ -80,5 +81,5 @@ func TestAListOfNamespacesLooksAtFew(t *testing.T) {
 	shallow.Offset = 1
 	list("the next page of first labels", shallow, 20, "[c]", "[d]")
 	passing.Pass(time.Hour)
-	list("a list after all have expired", store.Namespaces{Window: table.Window{Limit: 10}}, 3*3*each, "[d e]")
+	list("a list after all have expired", store.Namespaces{Window: record.Window{Limit: 10}}, 3*3*each, "[d e]")
 }

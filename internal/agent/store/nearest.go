@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -100,7 +101,7 @@ func compareHits(a, b hit) int {
 }
 
 // nearest returns a page of the items of a unit.
-func (s *Store) nearest(ctx context.Context, near *ranker, window table.Window) (found []Item, total int, err error) {
+func (s *Store) nearest(ctx context.Context, near *ranker, window record.Window) (found []Item, total int, err error) {
 	best, total, err := near.unit.nearest(near.query, s.now(), window.Offset+window.Limit)
 	if err != nil {
 		return nil, 0, err
@@ -109,7 +110,7 @@ func (s *Store) nearest(ctx context.Context, near *ranker, window table.Window) 
 		s.held.units.Drop(near.unit.namespaceRange)
 	}
 	size := 0
-	for some := range slices.Chunk(best[min(window.Offset, len(best)):], table.ReadAtOnce) {
+	for some := range slices.Chunk(best[min(window.Offset, len(best)):], record.ReadAtOnce) {
 		look := make([]table.Key, len(some))
 		for i, one := range some {
 			look[i] = one.key

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -27,7 +28,7 @@ type Wanted struct {
 	// Near has the vector of a query. The items whose vectors are most similar come first;
 	// then the items without vectors in this space. Without a vector no item is ranked.
 	Near Vectors
-	table.Window
+	record.Window
 	// Refresh renews the time to live of the items that are returned.
 	Refresh bool
 }
@@ -58,7 +59,7 @@ func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found [
 		return nil, 0, err
 	}
 	below, filter, window := wanted.Below, wanted.Filter, wanted.Window
-	window.Room = table.PageRoom
+	window.Room = record.PageRoom
 	near := s.ranker(wanted.Near)
 	if len(below) > 0 {
 		near.unit = s.held.get(keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below), wanted.Near)
@@ -78,9 +79,9 @@ func (s *Store) Search(ctx context.Context, owner Owner, wanted Wanted) (found [
 }
 
 // sorted returns a page of the items that the filter accepts, and reads all items for it.
-func (s *Store) sorted(ctx context.Context, owner Owner, below []string, near *ranker, filter Filter, window table.Window) ([]Item, int, error) {
+func (s *Store) sorted(ctx context.Context, owner Owner, below []string, near *ranker, filter Filter, window record.Window) ([]Item, int, error) {
 	// Pointers, because the order is made by insertion.
-	sorted, total, err := table.Sorted(ctx, s.table, table.Sorting[*Item]{
+	sorted, total, err := record.Sorted(ctx, s.table, record.Sorting[*Item]{
 		Items: s.below(ctx, owner, below, near),
 		Read:  near.read,
 		Decode: func(stored *table.Item) (*Item, bool, error) {
@@ -191,7 +192,7 @@ type Namespaces struct {
 	Prefix, Suffix []string
 	// MaxDepth cuts namespaces to this number of labels; 0 does not cut them.
 	MaxDepth int
-	table.Window
+	record.Window
 }
 
 // looksAtOnce is how many namespaces whose items may expire are checked in parallel.

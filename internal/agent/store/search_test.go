@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -52,7 +53,7 @@ func TestASearchRefreshesItemsInParallel(t *testing.T) {
 	several.missing.Store(8)
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
-	wanted := store.Wanted{Below: []string{"n"}, Window: table.Window{Limit: found}, Refresh: true}
+	wanted := store.Wanted{Below: []string{"n"}, Window: record.Window{Limit: found}, Refresh: true}
 	_, _, err := store.NewStore(several, now, quota.Limits{}, slog.Default()).Search(ctx, owner, wanted)
 	check.Must(t, err)
 	passing.Pass(6 * time.Minute)

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -76,7 +77,7 @@ func (h *held) same(t *testing.T, random *rand.Rand) {
 	query := vectors(t, "s", 2, random.Float32(), random.Float32())
 	for _, below := range [][]string{{"n"}, {"n", "below"}, {}} {
 		for _, filter := range []store.Filter{{}, odd} {
-			for _, window := range []table.Window{{Limit: 10}, {Offset: 700, Limit: 300}} {
+			for _, window := range []record.Window{{Limit: 10}, {Offset: 700, Limit: 300}} {
 				if len(below) == 0 && window.Offset > 0 {
 					continue
 				}
@@ -120,7 +121,7 @@ func TestHeldVectorsAreThoseOfTheTable(t *testing.T) {
 				h.clock.Pass(20 * time.Second)
 				h.same(t, random)
 				if round%3 == 0 {
-					query := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, 1), Refresh: true, Window: table.Window{Limit: 300}}
+					query := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, 1), Refresh: true, Window: record.Window{Limit: 300}}
 					_, _, err := h.holding.Search(t.Context(), owner, query)
 					check.Must(t, err)
 				}
@@ -153,7 +154,7 @@ func TestItemsChangeWhileTheyAreSearched(t *testing.T) {
 			})
 			work.Go(func() (err error) {
 				for range 10 {
-					wanted := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, searches.Float32()), Window: table.Window{Limit: 10}}
+					wanted := store.Wanted{Below: []string{"n"}, Near: vectors(t, "s", 2, 1, searches.Float32()), Window: record.Window{Limit: 10}}
 					_, _, failed := h.holding.Search(t.Context(), owner, wanted)
 					err = errors.Join(err, failed)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -43,7 +44,7 @@ func put(t testing.TB, s *store.Store, key string, v store.Vectors) {
 // near returns "key score" of each item, the most similar first.
 func near(t testing.TB, s *store.Store, query store.Vectors, limit int) string {
 	t.Helper()
-	found, _, err := s.Search(t.Context(), owner, store.Wanted{Below: []string{"n"}, Near: query, Window: table.Window{Limit: limit}})
+	found, _, err := s.Search(t.Context(), owner, store.Wanted{Below: []string{"n"}, Near: query, Window: record.Window{Limit: limit}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestAQueryIsComparedWithABoundedNumberOfVectors(t *testing.T) {
 	}
 	search := func(near store.Vectors, below ...string) string {
 		t.Helper()
-		found, total, err := s.Search(t.Context(), owner, store.Wanted{Below: below, Near: near, Window: table.Window{Limit: 1}})
+		found, total, err := s.Search(t.Context(), owner, store.Wanted{Below: below, Near: near, Window: record.Window{Limit: 1}})
 		if fault.Is(err, fault.Invalid) {
 			return "refused"
 		}

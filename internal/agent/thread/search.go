@@ -57,7 +57,7 @@ type Search struct {
 	Filter
 	SortBy    Sort
 	Ascending bool
-	table.Window
+	record.Window
 }
 
 // Found is one page of threads.
@@ -99,8 +99,8 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	if search.IDs == nil && search.Offset+search.Limit >= maxSorted {
 		return Found{}, fault.New(fault.Invalid, "offset and limit reach beyond %d threads, which only sort_by created_at can.", maxSorted-1)
 	}
-	search.Room = table.PageRoom
-	found, all, err := table.Sorted(ctx, s.table, table.Sorting[Thread]{
+	search.Room = record.PageRoom
+	found, all, err := record.Sorted(ctx, s.table, record.Sorting[Thread]{
 		Items: s.candidates(ctx, workspace, deployment, search), Decode: search.decode, Accept: matches, Compare: compare,
 		Slim: func(t *Thread) { t.Metadata, t.Interrupts, t.IdleView.Interrupts = nil, nil, nil }, Window: search.Window,
 	})
@@ -118,7 +118,7 @@ func (s *Store) listed(
 		query.Limit = min(search.Offset+search.Limit+1, shardPage)
 		shards = append(shards, &shard{query: query})
 	}
-	skip, room := search.Offset, table.PageRoom
+	skip, room := search.Offset, record.PageRoom
 	for {
 		next, err := s.nextOf(ctx, shards, search.Filter, compare)
 		if err != nil || next == nil {
@@ -264,7 +264,8 @@ func (s *Store) nextOf(ctx context.Context, shards []*shard, filter Filter, comp
 	return &next, nil
 }
 
-// load reads until the shard has a thread that passes the filter.
+// load reads until the shard has a thread that passes the filter. It does not use table.Pages,
+// which does not say whether a page is the last: loaded has to know that without another read.
 func (s *Store) load(ctx context.Context, sh *shard, filter Filter) error {
 	for len(sh.loaded) == 0 && !sh.ended {
 		page, err := s.table.Query(ctx, sh.query)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // TestASearchLooksAtSoManyThreads checks the limit for searches that can use neither the order
@@ -22,7 +22,7 @@ func TestASearchLooksAtSoManyThreads(t *testing.T) {
 		ids = append(ids, made.Thread)
 	}
 	search := func(filter thread.Filter, by thread.Sort) (int, error) {
-		found, err := s.Search(t.Context(), "w", "d", thread.Search{Filter: filter, SortBy: by, Window: table.Window{Limit: 2}}, nil)
+		found, err := s.Search(t.Context(), "w", "d", thread.Search{Filter: filter, SortBy: by, Window: record.Window{Limit: 2}}, nil)
 		return len(found.Threads), err
 	}
 	s.SetMost(3)

@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // answered is an answer to a question of a graph.
@@ -142,7 +141,7 @@ func (c command) assistantOfThread(missing *commandError) (string, error) {
 
 // newest returns the thread's newest run.
 func (c command) newest() (run.Run, error) {
-	found, _, err := c.Runs.List(c.ctx, c.ref, run.Filter{Window: table.Window{Limit: 1}})
+	found, _, err := c.Runs.List(c.ctx, c.ref, run.Filter{Window: record.Window{Limit: 1}})
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return run.Run{}, err
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // CreateCron makes a cron. Each of its runs has a thread of its own.
@@ -171,7 +170,7 @@ func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObjec
 		return nil, err
 	}
 	search.Enabled, search.SortBy, search.Ascending = asked.Enabled, string(optional.Or(asked.SortBy, "")), isAscending(asked.SortOrder)
-	search.Window = table.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
+	search.Window = record.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
 	d := served(ctx)
 	found, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
 	return page[Cron]{items: web.ShowAll(found, showCron), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err

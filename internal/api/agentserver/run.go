@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // CreateRun creates a run and returns at once.
@@ -91,7 +90,7 @@ func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRun
 func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error) {
 	filter := run.Filter{
 		Status: run.Status(optional.Or(request.Params.Status, "")),
-		Window: table.Window{Limit: optional.Or(request.Params.Limit, 10), Offset: optional.Or(request.Params.Offset, 0)},
+		Window: record.Window{Limit: optional.Or(request.Params.Limit, 10), Offset: optional.Or(request.Params.Offset, 0)},
 	}
 	found, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
 	if err != nil {

@@ -25,9 +25,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -335,7 +335,7 @@ func TestAttackASocketWithARevokedKey(t *testing.T) {
 		t.Errorf("the WebSocket is closed with %d", code)
 	}
 	ref := thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Thread: path.Base(at)}
-	runs, _, err := f.runs.List(t.Context(), ref, run.Filter{Window: table.Window{Limit: 10}})
+	runs, _, err := f.runs.List(t.Context(), ref, run.Filter{Window: record.Window{Limit: 10}})
 	check.Must(t, err)
 	if len(runs) != 1 {
 		t.Errorf("there are %d runs", len(runs))

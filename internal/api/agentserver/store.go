@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/graph"
-	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 func storeOwner(ctx context.Context) store.Owner {
@@ -88,7 +88,7 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	window := table.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
+	window := record.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
 	wanted := store.Wanted{Below: asked.NamespacePrefix, Filter: filter, Window: window, Refresh: optional.Or(asked.RefreshTTL, refreshes(ctx))}
 	if err := wanted.Check(); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s server) ListNamespaces(ctx context.Context, request ListNamespacesReques
 	asked := request.Body
 	found, err := s.Store.Namespaces(ctx, storeOwner(ctx), store.Namespaces{
 		Prefix: asked.Prefix, Suffix: asked.Suffix, MaxDepth: optional.Or(asked.MaxDepth, 0),
-		Window: table.Window{Limit: optional.Or(asked.Limit, 100), Offset: optional.Or(asked.Offset, 0)},
+		Window: record.Window{Limit: optional.Or(asked.Limit, 100), Offset: optional.Or(asked.Offset, 0)},
 	})
 	return ListNamespaces200JSONResponse{Namespaces: found}, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -77,7 +78,7 @@ func (s server) ListAuditLog(ctx context.Context, request ListAuditLogRequestObj
 	if filter.Until, err = instant("until", p.Until); err != nil {
 		return nil, err
 	}
-	found, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, audit.Page{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
+	found, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, record.Window{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
 	return ListAuditLog200JSONResponse{Resources: web.ShowAll(found, showAuditEntry), Cursor: optional.Of(next)}, err
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/optional"
-	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
@@ -112,7 +112,7 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 	if err != nil {
 		return nil, err
 	}
-	window := table.Window{Limit: optional.Or(request.Params.Limit, defaultEvents)}
+	window := record.Window{Limit: optional.Or(request.Params.Limit, defaultEvents)}
 	found, err := s.AuthService.ListEvents(ctx, of, value(request.Params.ProviderID), window)
 	return ListTokenEvents200JSONResponse(web.ShowAll(found, showTokenEvent)), err
 }

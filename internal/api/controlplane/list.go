@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // ListDeployments lists the workspace's deployments, newest first.
@@ -87,8 +88,8 @@ func statuses[D ~string, S interface {
 // defaultLimit is how many resources a list returns if the request names no number.
 const defaultLimit = 20
 
-func window(limit, offset *int, cursor *string) deployment.Window {
-	return deployment.Window{Limit: pageSize(limit), Offset: value(offset), Cursor: value(cursor)}
+func window(limit, offset *int, cursor *string) record.Window {
+	return record.Window{Limit: pageSize(limit), Offset: value(offset), Cursor: value(cursor)}
 }
 
 func pageSize(sent *int) int { return optional.Or(sent, defaultLimit) }

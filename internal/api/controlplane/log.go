@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
@@ -103,7 +104,7 @@ type logAnswer struct {
 	filter deployment.LogFilter
 	after  string
 	stream bool
-	page   deployment.Page[revisionlog.Line]
+	page   record.Page[revisionlog.Line]
 }
 
 // VisitListRevisionLogsResponse implements ListRevisionLogsResponseObject.

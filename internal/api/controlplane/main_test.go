@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -286,7 +287,7 @@ func wantDetail(t *testing.T, r response, status int, detail string) {
 // wantNothing checks that the workspace has no deployments and that no workflow was started.
 func (f *fixture) wantNothing(t *testing.T) {
 	t.Helper()
-	page, err := f.deployments.Search(t.Context(), f.own.workspace, deployment.Filter{}, deployment.Window{Limit: 10})
+	page, err := f.deployments.Search(t.Context(), f.own.workspace, deployment.Filter{}, record.Window{Limit: 10})
 	found := page.Items
 	if err != nil || len(found) != 0 || f.engine.starts.Load() != 0 {
 		t.Errorf("%d deployments were created (%v), %d workflows started; want none", len(found), err, f.engine.starts.Load())

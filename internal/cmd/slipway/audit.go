@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -62,7 +63,7 @@ func (r *records) entries(ctx context.Context, workspaceID string, limit int) ([
 	const page = 500
 	var all []audit.Entry
 	for cursor := ""; ; {
-		entries, next, err := r.audit.List(ctx, workspaceID, audit.Filter{}, audit.Page{Limit: min(page, limit-len(all)), Cursor: cursor})
+		entries, next, err := r.audit.List(ctx, workspaceID, audit.Filter{}, record.Window{Limit: min(page, limit-len(all)), Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// record names a release. The test then writes the data that this version of the program makes
+// recordAs names a release. The test then writes the data that this version of the program makes
 // into testdata/releases, where all later versions have to open it.
-var record = flag.String("record", "", "write the data of this version to testdata/releases/NAME")
+var recordAs = flag.String("record", "", "write the data of this version to testdata/releases/NAME")
 
 // TestDataOfReleases opens the data of each released version: testdata/upgrade/open.txtar contains
 // the story. The data is a backup that the released version wrote by testdata/upgrade/record.txtar.
 func TestDataOfReleases(t *testing.T) {
 	t.Parallel()
-	if *record != "" {
-		dir := filepath.Join("testdata", "releases", *record)
+	if *recordAs != "" {
+		dir := filepath.Join("testdata", "releases", *recordAs)
 		if err := os.Mkdir(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}

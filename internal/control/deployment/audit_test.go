@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -34,7 +35,7 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 	_, err = f.Cancel(ctx, d.Revision(d.Latest))
 	check.Must(t, err)
 	check.Must(t, f.Delete(ctx, d.Ref, deployment.Deletion{}))
-	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
+	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, record.Window{Limit: 100})
 	check.Must(t, err)
 	type line struct {
 		Action audit.Action

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -85,7 +86,7 @@ func TestARefusedCreateLeavesNothing(t *testing.T) {
 // wantNothing checks that the workspace has no deployments, and no partly created deployments.
 func (f *fixture) wantNothing(t *testing.T, name string) {
 	t.Helper()
-	found, err := f.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 10})
+	found, err := f.Search(t.Context(), workspace, deployment.Filter{}, record.Window{Limit: 10})
 	if err != nil || len(found.Items) != 0 {
 		t.Errorf("list: got %v and %v, want nothing", found, err)
 	}
@@ -139,7 +140,7 @@ func TestCreatesOfOneNameRace(t *testing.T) {
 			t.Errorf("a request that lost got %v, want a conflict", err)
 		}
 	}
-	page, err := f.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 100})
+	page, err := f.Search(t.Context(), workspace, deployment.Filter{}, record.Window{Limit: 100})
 	found := page.Items
 	if won != 1 || err != nil || len(found) != 1 || len(f.engine.all()) != 1 {
 		t.Errorf("%d requests won, %d deployments are listed (%v), %d rollouts started; want 1 of each", won, len(found), err, len(f.engine.all()))

@@ -33,7 +33,7 @@ func TestADeletedDeploymentLeavesTheListAndItsName(t *testing.T) {
 	if got := f.get(t, d.Ref).Status; got != deployment.AwaitingDelete {
 		t.Errorf("got status %s, want AWAITING_DELETE", got)
 	}
-	if found, err := f.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 10}); err != nil || len(found.Items) != 0 {
+	if found, err := f.Search(t.Context(), workspace, deployment.Filter{}, record.Window{Limit: 10}); err != nil || len(found.Items) != 0 {
 		t.Errorf("list: got %v (%v), want nothing", found, err)
 	}
 	other := f.create(t, fromGit("weather"))

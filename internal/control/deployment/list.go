@@ -14,12 +14,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Window is how a client asks for a part of a list, Page is the answer.
-type (
-	Window      = record.Window
-	Page[T any] = record.Page[T]
-)
-
 // Filter says which deployments to list. Zero members do not filter.
 type Filter struct {
 	// Name is the whole name, NameContains a part of it; NameContains ignores case.
@@ -48,7 +42,7 @@ func (f Filter) match(d *Deployment) bool {
 }
 
 // Search returns a page of the deployments of a workspace that a filter lets through, newest first.
-func (s *Store) Search(ctx context.Context, workspace string, filter Filter, window Window) (Page[Deployment], error) {
+func (s *Store) Search(ctx context.Context, workspace string, filter Filter, window record.Window) (record.Page[Deployment], error) {
 	query := keys.DeploymentList(workspace)
 	query.Reverse = true
 	matching := func(item *table.Item) (Deployment, bool, error) {
@@ -69,13 +63,13 @@ type RevisionFilter struct {
 
 // SearchRevisions returns a page of the revisions of a deployment that a filter lets through,
 // newest first.
-func (s *Store) SearchRevisions(ctx context.Context, ref Ref, filter RevisionFilter, window Window) (Page[revision.Revision], error) {
+func (s *Store) SearchRevisions(ctx context.Context, ref Ref, filter RevisionFilter, window record.Window) (record.Page[revision.Revision], error) {
 	d, err := s.Get(ctx, ref)
 	if err != nil {
-		return Page[revision.Revision]{}, err
+		return record.Page[revision.Revision]{}, err
 	}
 	if filter.Remote != nil && *filter.Remote != d.Remote() {
-		return Page[revision.Revision]{Items: []revision.Revision{}}, nil
+		return record.Page[revision.Revision]{Items: []revision.Revision{}}, nil
 	}
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
 	query.Reverse = true

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
@@ -59,16 +60,16 @@ func (f LogFilter) all() bool { return f.Query == "" && f.Level == "" && f.Run =
 
 // Read returns a page of a revision's log, with the lines that a query and a filter let through. A
 // page that has a next page may have fewer lines than its limit, or no lines.
-func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (Page[revisionlog.Line], error) {
+func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (record.Page[revisionlog.Line], error) {
 	d, r, err := l.Deployments.GetRevision(ctx, ref)
 	if err != nil {
-		return Page[revisionlog.Line]{}, err
+		return record.Page[revisionlog.Line]{}, err
 	}
 	return l.read(ctx, d, r, kind, filter, query)
 }
 
 // read is Read for a revision that was just read.
-func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (found Page[revisionlog.Line], err error) {
+func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (found record.Page[revisionlog.Line], err error) {
 	hidden, err := l.Deployments.hidden(ctx, d, r)
 	if err != nil {
 		return found, err
@@ -80,7 +81,7 @@ func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind
 	for end := time.Now().Add(cmp.Or(l.SearchLimit, searchLimit)); ; {
 		page, err := l.page(ctx, revisionlog.Log{Revision: r.Revision, Kind: kind}, query)
 		if err != nil {
-			return Page[revisionlog.Line]{}, err
+			return record.Page[revisionlog.Line]{}, err
 		}
 		for i, line := range page.Lines {
 			if line.Message = hidden.Replace(line.Message); !filter.suits(line) {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
@@ -151,7 +152,7 @@ func (f *fixture) revision(t *testing.T, ref deployment.Ref, id string) revision
 // revisions returns all revisions of a deployment, newest first.
 func (f *fixture) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
-	found, err := f.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, deployment.Window{Limit: 1000})
+	found, err := f.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, record.Window{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // TestWhatMakesARevision checks for each member whether a value of it makes a revision.
@@ -292,7 +293,7 @@ func TestListsAreNewestFirstAndPaged(t *testing.T) {
 		d = f.patch(t, d.Ref, deployment.Patch{Secrets: &[]deployment.Secret{}})
 		ids = append([]string{d.Latest}, ids...)
 	}
-	for _, window := range []deployment.Window{{Limit: 1}, {Limit: 4}, {Offset: 2, Limit: 2}, {Offset: 4, Limit: 100}, {Offset: 6, Limit: 1}, {Offset: 1 << 30, Limit: 100}} {
+	for _, window := range []record.Window{{Limit: 1}, {Limit: 4}, {Offset: 2, Limit: 2}, {Offset: 4, Limit: 100}, {Offset: 6, Limit: 1}, {Offset: 1 << 30, Limit: 100}} {
 		from := min(window.Offset, len(names))
 		to := min(from+window.Limit, len(names))
 		found, err := f.Search(t.Context(), workspace, deployment.Filter{}, window)

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
@@ -91,7 +92,7 @@ func TestBuildIsAPatchOfTheSameRef(t *testing.T) {
 	if r.Status != revision.Queued || *r.Config.RepoRef != "main" || r.IntegrationID == nil || *r.IntegrationID != *request.SourceConfig.IntegrationID || len(r.Secrets) == 0 {
 		t.Errorf("got %+v", r)
 	}
-	log, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, audit.Page{Limit: 1})
+	log, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, record.Window{Limit: 1})
 	if err != nil || len(log) != 1 || log[0].Resource != d.Deployment || log[0].Detail != "push of commit abc" {
 		t.Errorf("the audit log says %+v (%v)", log, err)
 	}

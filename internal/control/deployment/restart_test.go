@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/event"
@@ -55,7 +56,7 @@ func TestARestartIsAWorkflowOfIds(t *testing.T) {
 	if diff := cmp.Diff(before.Version(), f.get(t, d.Ref).Version()); diff != "" {
 		t.Errorf("the deployment is changed: %s", diff)
 	}
-	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{Action: audit.RestartDeployment}, audit.Page{Limit: 100})
+	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{Action: audit.RestartDeployment}, record.Window{Limit: 100})
 	if err != nil || len(entries) != 2 || entries[0].Resource != d.Deployment || entries[0].Key != "key" {
 		t.Errorf("audit log: %+v, %v", entries, err)
 	}
@@ -90,7 +91,7 @@ func TestWhatCannotBeRestarted(t *testing.T) {
 	if restarts := f.engine.restarts(); len(restarts) != 0 {
 		t.Errorf("started: %v", restarts)
 	}
-	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{Action: audit.RestartDeployment}, audit.Page{Limit: 100})
+	entries, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{Action: audit.RestartDeployment}, record.Window{Limit: 100})
 	if err != nil || len(entries) != 2 || entries[0].Outcome != audit.Refused || entries[0].Resource != other.Deployment || !strings.Contains(entries[0].Detail, "could not be started") {
 		t.Errorf("audit log: %+v, %v", entries, err)
 	}

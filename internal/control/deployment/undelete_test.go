@@ -99,7 +99,7 @@ func TestUndeleteGivesEverythingBack(t *testing.T) {
 	if made.Status != revision.Creating || !made.Again || !made.IsBuilt() || made.CommitSHA != from.CommitSHA {
 		t.Errorf("its revision is %+v, made from %+v", made, from)
 	}
-	found, err := f.Search(t.Context(), workspace, deployment.Filter{Name: "weather"}, deployment.Window{Limit: 10})
+	found, err := f.Search(t.Context(), workspace, deployment.Filter{Name: "weather"}, record.Window{Limit: 10})
 	if err != nil || len(found.Items) != 1 || found.Items[0].Deployment != created.Deployment {
 		t.Errorf("the list has %v (%v)", found.Items, err)
 	}
@@ -122,7 +122,7 @@ func TestUndeleteGivesEverythingBack(t *testing.T) {
 	if _, err := f.Create(t.Context(), fromGit("weather")); !fault.Is(err, fault.Conflict) {
 		t.Errorf("another one of the name: got %v", err)
 	}
-	log, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, audit.Page{Limit: 2})
+	log, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), workspace, audit.Filter{}, record.Window{Limit: 2})
 	if err != nil || len(log) != 2 || log[0].Action != audit.UndeleteDeployment || log[0].Resource != created.Deployment || log[1].Action != audit.DeleteDeployment {
 		t.Errorf("the audit log says %+v (%v)", log, err)
 	}

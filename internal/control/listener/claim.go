@@ -95,7 +95,8 @@ type delivery struct {
 func (s *Store) collectDue(ctx context.Context, session Session) (delivery, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (given delivery, o record.Outbox, err error) {
 		now := s.now()
-		due, err := table.Collect(ctx, s.table, keys.ListenerTasks(session.Workspace, session.Listener), table.Window{Limit: maxWork},
+		window := record.Window{Limit: maxWork, NoCursor: true}
+		due, err := record.List(ctx, s.table, "tasks of listener", keys.ListenerTasks(session.Workspace, session.Listener), window,
 			func(item *table.Item) (task, bool, error) {
 				t, err := decodeTask(session.Ref, item)
 				if err == nil && !t.isFor(session, now) && (given.again.IsZero() || t.due.Before(given.again)) {
@@ -104,10 +105,10 @@ func (s *Store) collectDue(ctx context.Context, session Session) (delivery, erro
 				return t, t.isFor(session, now), err
 			})
 		if err != nil {
-			return given, o, fmt.Errorf("query tasks of listener: %w", err)
+			return given, o, err
 		}
-		if len(due) > 0 {
-			given.work, o, err = s.buildWork(ctx, session, due)
+		if len(due.Items) > 0 {
+			given.work, o, err = s.buildWork(ctx, session, due.Items)
 		}
 		return given, o, err
 	})
@@ -177,7 +178,8 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 	if err := record.Commit(ctx, s.table, session.fence()); err != nil {
 		return nil, err
 	}
-	found, err := table.Collect(ctx, s.table, keys.ListenerReleases(session.Workspace, session.Listener, after), table.Window{Limit: maxWork},
+	window := record.Window{Limit: maxWork, NoCursor: true}
+	found, err := record.List(ctx, s.table, "releases of listener", keys.ListenerReleases(session.Workspace, session.Listener, after), window,
 		func(item *table.Item) (Work, bool, error) {
 			parts, err := keys.ParseListenerRelease(item.Key)
 			if err != nil {
@@ -190,8 +192,5 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 			w, err := s.workOf(ctx, r)
 			return w, true, err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("list releases of listener: %w", err)
-	}
-	return found, nil
+	return found.Items, err
 }

@@ -157,33 +157,31 @@ func (s *Store) mayGo(ctx context.Context, l Listener) error {
 	return nil
 }
 
-// erase removes the records of a listener, the listener itself last. No task can be added
-// while the listener is leaving.
+// erase removes the records of a listener, the listener itself with the last of them. No task can
+// be added while the listener is leaving.
 func (s *Store) erase(ctx context.Context, ref Ref) error {
-	const page = 40 // two writes for each
 	query := keys.ListenerTasks(ref.Workspace, ref.Listener)
-	query.Limit = page
-	for {
-		found, err := s.table.Query(ctx, query)
+	query.Limit = 40 // two writes for each
+	var writes []table.Write
+	for items, err := range table.Pages(ctx, s.table, query) {
+		if err == nil && len(writes) > 0 {
+			err = s.table.Transact(ctx, writes...)
+		}
 		if err != nil {
 			return fmt.Errorf("erase listener: %w", err)
 		}
-		var writes []table.Write
-		for _, item := range found.Items {
+		writes = nil
+		for _, item := range items {
 			t, err := decodeTask(ref, item)
 			if err != nil {
 				return err
 			}
 			writes = append(writes, table.Delete{Key: t.key()}, table.Delete{Key: releaseKey(t.Ref)})
 		}
-		if len(found.Items) < page {
-			writes = append(writes, table.Delete{Key: keys.ListenerBell(ref.Workspace, ref.Listener)}, table.Delete{Key: ref.Key()})
-		}
-		if err := s.table.Transact(ctx, writes...); err != nil {
-			return fmt.Errorf("erase listener: %w", err)
-		}
-		if len(found.Items) < page {
-			return nil
-		}
 	}
+	writes = append(writes, table.Delete{Key: keys.ListenerBell(ref.Workspace, ref.Listener)}, table.Delete{Key: ref.Key()})
+	if err := s.table.Transact(ctx, writes...); err != nil {
+		return fmt.Errorf("erase listener: %w", err)
+	}
+	return nil
 }

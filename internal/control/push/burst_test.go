@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -40,7 +41,7 @@ func TestABurstCollapsesToTheNewest(t *testing.T) {
 	}
 	statuses := func() (all []revision.Status) {
 		t.Helper()
-		found, err := store.SearchRevisions(t.Context(), d.Ref, deployment.RevisionFilter{}, deployment.Window{Limit: 100})
+		found, err := store.SearchRevisions(t.Context(), d.Ref, deployment.RevisionFilter{}, record.Window{Limit: 100})
 		check.Must(t, err)
 		for _, r := range found.Items {
 			all = append(all, r.Status)

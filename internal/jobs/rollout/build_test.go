@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
@@ -126,7 +127,7 @@ func TestABuildInTheQueueSaysWhatItWaitsFor(t *testing.T) {
 		if step != "AwaitBuild" {
 			return output, err
 		}
-		page, listErr := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 1})
+		page, listErr := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, record.Window{Limit: 1})
 		if listErr != nil {
 			return nil, listErr
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
@@ -199,7 +200,7 @@ func TestWorkWaitsForItsPlace(t *testing.T) {
 				output, err := perform(ctx)
 				if named, ok := errors.AsType[*workflow.TaskError](err); ok && named.Name == workflow.ErrorNoCapacity {
 					refusals.Add(1)
-					page, listErr := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 1})
+					page, listErr := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, record.Window{Limit: 1})
 					if listErr != nil {
 						return nil, listErr
 					}

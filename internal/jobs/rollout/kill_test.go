@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
@@ -108,7 +109,7 @@ func (s *server) carried(ctx context.Context, revisionID string) bool {
 // live does the remaining part of the life of two revisions.
 func (s *server) live(t *testing.T) deployment.Ref {
 	t.Helper()
-	page, err := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 10})
+	page, err := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, record.Window{Limit: 10})
 	found := page.Items
 	if err != nil || len(found) > 1 {
 		t.Fatalf("deployments: got %v (%v), want one at most", found, err)

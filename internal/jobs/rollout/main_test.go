@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -259,7 +260,7 @@ func (s *server) revision(t *testing.T, ref deployment.Ref, id string) revision.
 // revisions returns all revisions of a deployment, newest first.
 func (s *server) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
-	found, err := s.deployments.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, deployment.Window{Limit: 1000})
+	found, err := s.deployments.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, record.Window{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

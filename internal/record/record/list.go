@@ -17,6 +17,23 @@ type Window struct {
 	// Cursor continues after the page that it came with. The offset is then ignored. An item
 	// that is created or deleted meanwhile moves no page.
 	Cursor string
+	// NoCursor is for an interface that has no cursor. A client of it takes a short page for the
+	// last, so the list reads until the page is full, however many items it rejects, and nothing
+	// behind it.
+	NoCursor bool
+	// Room is how many bytes the bodies of the returned items may hold. Where the bodies are
+	// large, fewer items are returned, but at least one. 0 is no bound.
+	Room int
+}
+
+// PageRoom is how many bytes the bodies of a client's page may hold. The process keeps the
+// whole page in memory.
+const PageRoom = 8 << 20
+
+// full reports whether a page of so many items has no room for one more item, with which the
+// bodies hold size.
+func (w Window) full(found, size int) bool {
+	return found == w.Limit || w.Room > 0 && found > 0 && size > w.Room
 }
 
 // Page is a part of a list.
@@ -41,6 +58,9 @@ func List[T any](
 	ctx context.Context, t table.Table, what string, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
 ) (Page[T], error) {
 	from := func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error] {
+		if window.NoCursor {
+			return table.Items(ctx, t, query)
+		}
 		return table.Growing(ctx, t, query)
 	}
 	return ListFrom(ctx, from, what, query, window, decode)
@@ -54,17 +74,20 @@ func ListFrom[T any](
 	if _, err := query.Place(); err != nil {
 		return Page[T]{}, fault.Cursor()
 	}
-	skip, misses, page := window.Offset, 0, Page[T]{Items: make([]T, 0, window.Limit)}
+	skip, behind, misses, size, page := window.Offset, 1, 0, 0, Page[T]{Items: []T{}}
 	if window.Cursor != "" {
 		skip = 0
 	}
-	query.Limit = min(skip+window.Limit+1, table.MaxLimit) // one more shows whether there is a next page
+	if window.NoCursor {
+		behind = 0
+	}
+	query.Limit, query.Bytes = min(skip+window.Limit+behind, table.MaxLimit), window.Room // one more shows whether there is a next page
 	var last *table.Item
 	for item, err := range from(ctx, query) {
 		if err != nil {
 			return Page[T]{}, fmt.Errorf("list %s: %w", what, err)
 		}
-		if misses == MostMisses {
+		if misses == MostMisses && !window.NoCursor {
 			page.Cursor = query.CursorAfter(query.PlaceOf(last))
 			break
 		}
@@ -77,13 +100,15 @@ func ListFrom[T any](
 			misses++
 		case skip > 0:
 			skip--
-		case len(page.Items) == window.Limit:
+		case window.full(len(page.Items), size+len(item.Body)):
 			page.Cursor = query.CursorAfter(query.PlaceOf(last))
 			return page, nil
 		default:
-			page.Items = append(page.Items, value)
+			page.Items, size = append(page.Items, value), size+len(item.Body)
 		}
-		last = item
+		if last = item; window.NoCursor && len(page.Items) == window.Limit {
+			break
+		}
 	}
 	return page, nil
 }

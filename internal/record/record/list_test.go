@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,16 +66,17 @@ func TestARequestReadsSoMuchInVainOnly(t *testing.T) {
 	}
 }
 
-// counted counts the queries of a table.
+// counted counts the queries of a table, and the items in their answers.
 type counted struct {
 	table.Table
 
-	queries int
+	queries, items int
 }
 
 func (c *counted) Query(ctx context.Context, query table.Query) (table.Page, error) {
-	c.queries++
-	return c.Table.Query(ctx, query)
+	page, err := c.Table.Query(ctx, query)
+	c.queries, c.items = c.queries+1, c.items+len(page.Items)
+	return page, err
 }
 
 // TestAPageEndsWithItsMatches reads every third of 100 items in pages of 10. No page is empty, the
@@ -122,5 +124,78 @@ func TestAListNamesWhatCouldNotBeRead(t *testing.T) {
 	_, err := record.List(over, fixtures.Table(t), "things", table.Query{PK: "p"}, record.Window{Limit: 2}, all)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "list things") {
 		t.Errorf("got %v from a table that does not answer", err)
+	}
+}
+
+// TestAListWithoutACursor finds its match behind more rejected items than a list with a cursor
+// reads, and reads no item behind a full page.
+func TestAListWithoutACursor(t *testing.T) {
+	t.Parallel()
+	read := 0
+	from := func(context.Context, table.Query) iter.Seq2[*table.Item, error] {
+		return func(yield func(*table.Item, error) bool) {
+			for read = 1; yield(&table.Item{Key: table.Key{PK: "p", SK: fmt.Sprint(read)}}, nil); read++ {
+			}
+		}
+	}
+	const first = record.MostMisses + 10
+	late := func(*table.Item) (int, bool, error) { return read, read >= first, nil }
+	page, err := record.ListFrom(t.Context(), from, "things", table.Query{PK: "p"}, record.Window{Limit: 2, Offset: 1, NoCursor: true}, late)
+	if err != nil || !slices.Equal(page.Items, []int{first + 1, first + 2}) || read != first+2 {
+		t.Errorf("got %v and error %v after %d items, want items %d and %d", page.Items, err, read, first+1, first+2)
+	}
+}
+
+// TestAPageHasRoom reads bodies of 10 bytes into pages with room for less than one and for two.
+func TestAPageHasRoom(t *testing.T) {
+	t.Parallel()
+	stored := &counted{Table: fixtures.Table(t)}
+	for i := range 5 {
+		put := table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: fmt.Sprint(i)}, Body: []byte("0123456789")}}
+		if err := stored.Transact(t.Context(), put); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func(item *table.Item) (string, bool, error) { return item.Key.SK, true, nil }
+	for _, c := range []struct {
+		window record.Window
+		want   string
+	}{
+		{record.Window{Limit: 4, Room: 5}, "0|1|2|3|4"},
+		{record.Window{Limit: 4, Room: 29}, "01|23|4"},
+		{record.Window{Limit: 4}, "0123|4"},
+		{record.Window{Limit: 2, Room: 29}, "01|23|4"},
+	} {
+		var pages []string
+		for window := c.window; len(pages) == 0 || window.Cursor != ""; {
+			page, err := record.List(t.Context(), stored, "things", table.Query{PK: "p"}, window, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages, window.Cursor = append(pages, strings.Join(page.Items, "")), page.Cursor
+		}
+		if got := strings.Join(pages, "|"); got != c.want {
+			t.Errorf("%+v: got the pages %s, want %s", c.window, got, c.want)
+		}
+	}
+}
+
+// TestAListWithoutACursorReadsNoMoreItems reads pages of 3 items: each query reads as many.
+func TestAListWithoutACursorReadsNoMoreItems(t *testing.T) {
+	t.Parallel()
+	stored := &counted{Table: fixtures.Table(t)}
+	for i := range 12 {
+		put := table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: fmt.Sprintf("%02d", i)}}}
+		if err := stored.Transact(t.Context(), put); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for behind, want := range map[string]int{"": 3, "05": 9} {
+		stored.items = 0
+		later := func(item *table.Item) (string, bool, error) { return item.Key.SK, item.Key.SK > behind, nil }
+		page, err := record.List(t.Context(), stored, "things", table.Query{PK: "p"}, record.Window{Limit: 3, NoCursor: true}, later)
+		if err != nil || len(page.Items) != 3 || stored.items != want {
+			t.Errorf("behind %q: got %v and error %v from %d items, want 3 of %d", behind, page.Items, err, stored.items, want)
+		}
 	}
 }

@@ -279,7 +279,7 @@ func TestTheAuditLogHasTheKeys(t *testing.T) {
 	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), "one", audit.Filter{}, audit.Page{})
+	got, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), "one", audit.Filter{}, record.Window{})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("got %v (%v)", got, err)
 	}

@@ -165,14 +165,6 @@ func decode(item *table.Item) (Entry, error) {
 	return e, r.Err()
 }
 
-// Page says which part of the log to return.
-type Page struct {
-	// Limit is how many entries there are at most; 0 means table.MaxLimit.
-	Limit int
-	// Cursor continues after the page that returned it.
-	Cursor string
-}
-
 // Filter says which entries to return. Zero members ask for nothing.
 type Filter struct {
 	Action       Action
@@ -190,15 +182,16 @@ func (f Filter) match(e Entry) bool {
 }
 
 // List returns a page of the entries of a workspace's log that match the filter, the newest
-// entry first, and the cursor of the next page, or "" if there is no next page.
-func (s *Store) List(ctx context.Context, workspace string, filter Filter, page Page) (entries []Entry, next string, err error) {
+// entry first, and the cursor of the next page, or "" if there is no next page. A limit of 0 means
+// table.MaxLimit.
+func (s *Store) List(ctx context.Context, workspace string, filter Filter, window record.Window) (entries []Entry, next string, err error) {
 	query := keys.AuditLog(workspace)
 	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
 		return nil, "", fault.New(fault.Invalid, "since must be before until.")
 	}
 	query.From, query.To = id.First(filter.Since), id.First(filter.Until)
 	query.Reverse = true
-	window := record.Window{Limit: cmp.Or(page.Limit, table.MaxLimit), Cursor: page.Cursor}
+	window.Limit = cmp.Or(window.Limit, table.MaxLimit)
 	found, err := record.List(ctx, s.table, "audit entries", query, window, func(item *table.Item) (Entry, bool, error) {
 		e, err := decode(item)
 		return e, filter.match(e), err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
@@ -23,7 +24,7 @@ func setUp(t *testing.T) (*audit.Store, *sqlite.Table, *fixtures.Clock) {
 	return audit.NewStore(tb, clock.Now), tb, clock
 }
 
-func list(t *testing.T, s *audit.Store, workspace string, page audit.Page) (resources []string, next string) {
+func list(t *testing.T, s *audit.Store, workspace string, page record.Window) (resources []string, next string) {
 	t.Helper()
 	entries, next, err := s.List(t.Context(), workspace, audit.Filter{}, page)
 	if err != nil {
@@ -50,7 +51,7 @@ func TestAttackRefusalsBuryNothing(t *testing.T) {
 	}
 	want := func(workspace string, n int) []audit.Entry {
 		t.Helper()
-		entries, _, err := s.List(t.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
+		entries, _, err := s.List(t.Context(), workspace, audit.Filter{}, record.Window{Limit: 100})
 		if err != nil || len(entries) != n {
 			t.Fatalf("workspace %s has %d entries (%v), want %d", workspace, len(entries), err, n)
 		}
@@ -89,17 +90,17 @@ func TestPages(t *testing.T) {
 		add("one", resource)
 		add("two", "other")
 	}
-	first, next := list(t, s, "one", audit.Page{Limit: 2})
+	first, next := list(t, s, "one", record.Window{Limit: 2})
 	add("one", "6")
-	second, next := list(t, s, "one", audit.Page{Limit: 2, Cursor: next})
-	third, end := list(t, s, "one", audit.Page{Limit: 2, Cursor: next})
+	second, next := list(t, s, "one", record.Window{Limit: 2, Cursor: next})
+	third, end := list(t, s, "one", record.Window{Limit: 2, Cursor: next})
 	if diff := cmp.Diff([][]string{{"5", "4"}, {"3", "2"}, {"1"}}, [][]string{first, second, third}); diff != "" || end != "" {
 		t.Errorf("next %q, (-want +got):\n%s", end, diff)
 	}
-	if _, _, err := s.List(t.Context(), "two", audit.Filter{}, audit.Page{Limit: 2, Cursor: next}); !fault.Is(err, fault.Unprocessable) {
+	if _, _, err := s.List(t.Context(), "two", audit.Filter{}, record.Window{Limit: 2, Cursor: next}); !fault.Is(err, fault.Unprocessable) {
 		t.Errorf("a cursor of another workspace: got %v", err)
 	}
-	if entries, _ := list(t, s, "three", audit.Page{}); len(entries) > 0 {
+	if entries, _ := list(t, s, "three", record.Window{}); len(entries) > 0 {
 		t.Errorf("got %v", entries)
 	}
 }
@@ -139,7 +140,7 @@ func TestFilters(t *testing.T) {
 	} {
 		var got []string
 		for cursor := ""; ; {
-			entries, next, err := s.List(t.Context(), "w", c.filter, audit.Page{Limit: 2, Cursor: cursor})
+			entries, next, err := s.List(t.Context(), "w", c.filter, record.Window{Limit: 2, Cursor: cursor})
 			if err != nil || len(entries) > 2 {
 				t.Fatalf("%s: %d entries (%v)", name, len(entries), err)
 			}
@@ -155,7 +156,7 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	for _, bad := range []audit.Filter{{Since: at(1), Until: at(1)}, {Since: at(2), Until: at(1)}} {
-		if _, _, err := s.List(t.Context(), "w", bad, audit.Page{}); !fault.Is(err, fault.Invalid) {
+		if _, _, err := s.List(t.Context(), "w", bad, record.Window{}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%v: got %v", bad, err)
 		}
 	}
@@ -170,7 +171,7 @@ func TestAnEntrySaysWho(t *testing.T) {
 	if err := s.Add(t.Context(), "w", e); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := s.List(t.Context(), "w", audit.Filter{}, audit.Page{})
+	got, _, err := s.List(t.Context(), "w", audit.Filter{}, record.Window{})
 	if err != nil || len(got) != 1 || got[0].ID == "" {
 		t.Fatalf("got %v (%v)", got, err)
 	}
@@ -190,7 +191,7 @@ func TestAnEntryStandsOrFallsWithItsTransaction(t *testing.T) {
 	if err := tb.Transact(t.Context(), table.Check{Key: keys.Workspace("w"), If: table.Present()}, entry.Write("w", clock.Now())); err == nil {
 		t.Fatal("the condition held")
 	}
-	if entries, _ := list(t, s, "w", audit.Page{}); len(entries) > 0 {
+	if entries, _ := list(t, s, "w", record.Window{}); len(entries) > 0 {
 		t.Errorf("got %v", entries)
 	}
 }
@@ -206,7 +207,7 @@ func TestEntriesAreKeptForMoreThanAYear(t *testing.T) {
 		want  int
 	}{{366 * 24 * time.Hour, 1}, {35 * 24 * time.Hour, 0}} {
 		clock.Pass(c.after)
-		if entries, _ := list(t, s, "w", audit.Page{}); len(entries) != c.want {
+		if entries, _ := list(t, s, "w", record.Window{}); len(entries) != c.want {
 			t.Errorf("at %s there are %v", clock.Now(), entries)
 		}
 	}
@@ -219,7 +220,7 @@ func TestAnotherKindOfItemIsNoEntry(t *testing.T) {
 	if err := tb.Transact(t.Context(), table.Put{Item: item}); err != nil {
 		t.Fatal(err)
 	}
-	if entries, _, err := s.List(t.Context(), "w", audit.Filter{}, audit.Page{}); err == nil {
+	if entries, _, err := s.List(t.Context(), "w", audit.Filter{}, record.Window{}); err == nil {
 		t.Errorf("got %v", entries)
 	}
 }

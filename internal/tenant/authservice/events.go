@@ -66,21 +66,19 @@ func (t Token) audit(ctx context.Context, action audit.Action, now time.Time) ta
 
 // ListEvents returns the events of an owner's tokens, newest first. Unless providerID is "",
 // it returns only the events of that provider.
-func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string, window table.Window) ([]Event, error) {
+func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string, window record.Window) ([]Event, error) {
 	if err := checkIdentity(owner.User, ""); err != nil {
 		return nil, err
 	}
 	query := keys.AuthEvents(owner.Workspace, owner.User)
 	query.Reverse = true
-	found, err := table.Collect(ctx, s.Table, query, window, func(item *table.Item) (Event, bool, error) {
+	window.NoCursor = true
+	found, err := record.List(ctx, s.Table, "token events", query, window, func(item *table.Item) (Event, bool, error) {
 		r := record.Read(item, kindEvent)
 		return Event{
 			Owner: owner, ID: item.Key.SK, Type: EventType(item.Text(attrType)), TokenID: item.Text(attrToken), ProviderID: item.Text(attrProviderID),
 			Agent: item.Text(attrAgent), Detail: item.Text(attrDetail), At: r.Created(),
 		}, providerID == "" || providerID == item.Text(attrProviderID), r.Err()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list token events: %w", err)
-	}
-	return found, nil
+	return found.Items, err
 }

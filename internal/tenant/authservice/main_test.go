@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -150,7 +150,7 @@ func (f *fixture) tokens(t *testing.T) []authservice.Token {
 // events are the types of a user's events, newest first.
 func (f *fixture) events(t *testing.T) []authservice.EventType {
 	t.Helper()
-	found, err := f.ListEvents(t.Context(), owner, "", table.Window{Limit: 100})
+	found, err := f.ListEvents(t.Context(), owner, "", record.Window{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -240,7 +241,7 @@ func TestEventsArePagedNewestFirst(t *testing.T) {
 	f.imported(t, func(in *authservice.ImportedToken) { in.User = "eve" })
 	var got []string
 	for offset := 0; offset < 6; offset += 2 {
-		page, err := f.ListEvents(t.Context(), owner, "", table.Window{Offset: offset, Limit: 2})
+		page, err := f.ListEvents(t.Context(), owner, "", record.Window{Offset: offset, Limit: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

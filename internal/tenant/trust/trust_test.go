@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
@@ -60,7 +61,7 @@ func TestARuleIsReadBackUntilItIsDeleted(t *testing.T) {
 	if _, err := s.Admit(t.Context(), "one", github, map[string]any{"repository_id": "7", "ref": "refs/heads/main"}); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("a deleted rule admits: %v", err)
 	}
-	log, _, err := audit.NewStore(tb, func() time.Time { return now }).List(t.Context(), "one", audit.Filter{}, audit.Page{})
+	log, _, err := audit.NewStore(tb, func() time.Time { return now }).List(t.Context(), "one", audit.Filter{}, record.Window{})
 	actions := map[audit.Action]string{}
 	for _, e := range log {
 		actions[e.Action] = e.Detail

@@ -240,7 +240,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 // entries are the details of the audit log's entries about webhooks, newest first.
 func (f *fixture) entries() []string {
 	f.Helper()
-	found, _, err := audit.NewStore(f.table, f.clock.Now).List(f.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
+	found, _, err := audit.NewStore(f.table, f.clock.Now).List(f.Context(), workspace, audit.Filter{}, record.Window{Limit: 100})
 	f.must(err)
 	var details []string
 	for _, e := range found {

@@ -85,7 +85,7 @@ func TestMembers(t *testing.T) {
 	wantKind(t, "a member of another workspace", err, fault.NotFound)
 	check.Must(t, store.RemoveMember(t.Context(), w.ID, ann.ID, record.Versions{2}))
 	wantKind(t, "removed twice", store.RemoveMember(t.Context(), w.ID, ann.ID, nil), fault.NotFound)
-	log, _, err := audit.NewStore(tb, clock.System).List(t.Context(), w.ID, audit.Filter{Resource: ann.ID}, audit.Page{})
+	log, _, err := audit.NewStore(tb, clock.System).List(t.Context(), w.ID, audit.Filter{Resource: ann.ID}, record.Window{})
 	var did []string
 	for _, e := range log {
 		did = append(did, string(e.Action)+" "+e.Detail)

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -144,7 +145,7 @@ func TestRename(t *testing.T) {
 	_, err = store.Find(t.Context(), "one")
 	wantKind(t, "the old name", err, fault.NotFound)
 	create(t, store, "one")
-	log, _, err := audit.NewStore(tb, clock.System).List(t.Context(), one.ID, audit.Filter{}, audit.Page{})
+	log, _, err := audit.NewStore(tb, clock.System).List(t.Context(), one.ID, audit.Filter{}, record.Window{})
 	if err != nil || len(log) != 2 || log[0].Action != audit.RenameWorkspace || log[0].Detail != "one -> zebra" || log[1].Action != audit.CreateWorkspace {
 		t.Errorf("the audit log has %+v (%v)", log, err)
 	}

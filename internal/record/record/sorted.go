@@ -1,17 +1,19 @@
-package table
+package record
 
 import (
 	"context"
 	"iter"
 	"slices"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // Sorting is a search with an order that no index has.
 type Sorting[T any] struct {
 	// Items are the items to look at.
-	Items iter.Seq2[*Item, error]
+	Items iter.Seq2[*table.Item, error]
 	// Decode reads an item and reports whether it matches.
-	Decode func(*Item) (value T, match bool, err error)
+	Decode func(*table.Item) (value T, match bool, err error)
 	// Accept is called once for each match. A nil Accept accepts everything.
 	Accept func(T) (bool, error)
 	// Slim drops from a value everything that Compare does not need.
@@ -19,7 +21,7 @@ type Sorting[T any] struct {
 	Compare func(a, b T) int
 	// Read reads items again, nil for items that no longer exist. Without it, the table reads
 	// them.
-	Read func(ctx context.Context, keys ...Key) ([]*Item, error)
+	Read func(ctx context.Context, keys ...table.Key) ([]*table.Item, error)
 	Window
 }
 
@@ -29,7 +31,7 @@ const ReadAtOnce = 16
 // ranked is a match with its place in the order.
 type ranked[T any] struct {
 	value T
-	key   Key
+	key   table.Key
 	size  int
 }
 
@@ -47,7 +49,7 @@ type ranking[T any] struct {
 // Where it could not hold the page and the matches before it, it reads the page again. An item
 // that was changed meanwhile is then returned in its present state, unless it no longer
 // matches.
-func Sorted[T any](ctx context.Context, t Table, s Sorting[T]) (page []T, matches int, err error) {
+func Sorted[T any](ctx context.Context, t table.Table, s Sorting[T]) (page []T, matches int, err error) {
 	r := ranking[T]{Sorting: s}
 	for item, err := range s.Items {
 		if err != nil {
@@ -106,7 +108,7 @@ func (r *ranking[T]) add(one ranked[T]) {
 func (s Sorting[T]) whole(ctx context.Context, of []ranked[T]) ([]T, error) {
 	page, size := []T{}, 0
 	for some := range slices.Chunk(of, ReadAtOnce) {
-		look := make([]Key, len(some))
+		look := make([]table.Key, len(some))
 		for i, r := range some {
 			look[i] = r.key
 		}
