@@ -89,8 +89,8 @@ func (v *vectorCache) write(ctx context.Context, key table.Key, commit func() (c
 	return err
 }
 
-// addChange remembers a change for the unit that is being made, and returns the other units with the
-// item.
+// addChange remembers a change for the unit that is being made, and returns the other units with
+// the item.
 func (v *vectorCache) addChange(c *change, failed error) (units []*unit) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
