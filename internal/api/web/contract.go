@@ -21,7 +21,8 @@ const documentURL = "openapi:///contract.json"
 //
 // Loading a contract only reads the list of its operations: a function that starts for one
 // request should not compile schemas that the request does not need. An operation's schemas are
-// compiled at its first request.
+// compiled at its first request. So the document is not read by the validator of kin-openapi, which
+// resolves the whole document when it loads it.
 type Contract struct {
 	operations map[string]*operation
 	loader     func() (*loader, error)

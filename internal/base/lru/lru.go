@@ -1,5 +1,6 @@
 // Package lru is a cache with a bound on its total size, in bytes or in number of values. It drops
-// the least recently used values first.
+// the least recently used values first. It is no library, because the caches of states, vectors and
+// events are bounded in bytes, and the usual libraries bound only the number of values.
 package lru
 
 import (

@@ -15,5 +15,6 @@
 //	stack.Functions["Threads"].Environment["SLIPWAY_TABLE"]
 //
 // The package understands only the features that the project's template uses; anything else is
-// an error that names the feature.
+// an error that names the feature. A library that passes over what it does not know would let a
+// test compare the source tree with another stack than the deployed one.
 package template

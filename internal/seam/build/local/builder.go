@@ -14,7 +14,9 @@
 // The repository's commands, and git, which reads files of strangers, are kept from all files
 // that do not belong to their build, if the system can enforce this. The server itself is not
 // restricted: it writes its files where no build can write, and it reads the files of a build
-// through the directory that it opened before the first command.
+// through the directory that it opened before the first command. That is why a clone is made by
+// the program git and not by a library, which would read those files inside the server, without a
+// limit of its own for memory.
 //
 // Files that outlive a build are bounded, too. When the home directory that a workspace's
 // builds share takes more disk than the limit, the next build gets another home. One day after

@@ -1,5 +1,6 @@
 // Package files is the registry of one machine. It keeps images as files, and serves them by
-// the OCI distribution protocol. Package ociserver implements the HTTP part of the protocol.
+// the OCI distribution protocol. Package ociserver implements the HTTP part of the protocol; the
+// files are this package's work, because the stores of that library keep images in memory only.
 //
 // A repository is a directory of its own, which shares nothing with other repositories: blobs
 // by digest, a media type for each manifest, a digest for each tag. A client finds there

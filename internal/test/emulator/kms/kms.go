@@ -1,6 +1,7 @@
 // Package kms answers the clients of the Key Management Service on one machine: data keys are
 // made and opened under one key, which is kept in a file (secret/keyfile). A ciphertext is
-// bound to the key's ARN and to the encryption context, as with the service.
+// bound to the key's ARN and to the encryption context, as with the service. It is a part of the
+// program that runs the functions on one machine, which needs no Python, as moto does.
 package kms
 
 import (

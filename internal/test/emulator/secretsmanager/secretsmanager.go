@@ -1,5 +1,6 @@
 // Package secretsmanager answers read requests of the clients of Secrets Manager on one
-// machine: it has the secrets that it is made with, and they cannot be changed.
+// machine: it has the secrets that it is made with, and they cannot be changed. It is a part of
+// the program that runs the functions on one machine, which needs no Python, as moto does.
 package secretsmanager
 
 import (
