@@ -125,7 +125,8 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, al
 
 // createOnNew makes a thread for the request's user, with its first run. If the thread exists by
 // now, the run is created on it, if the user may see it. A new thread whose run is refused does not
-// stay, unless another request has used it meanwhile. Requests that were about to use it make it.
+// stay, unless another request has used it meanwhile. A thread that another request deletes before
+// the run is created is made again.
 func (s server) createOnNew(ctx context.Context, ref thread.Ref, metadata json.RawMessage, request run.Request) (run.Run, error) {
 	return record.Retry(ctx, func(ctx context.Context) (run.Run, error) {
 		t, isNew, err := s.newThread(ctx, ref, metadata, served(ctx).ThreadTTL(), true)
@@ -133,12 +134,13 @@ func (s server) createOnNew(ctx context.Context, ref thread.Ref, metadata json.R
 			return run.Run{}, err
 		}
 		created, err := s.Runs.CreateOn(ctx, t, request)
+		if fault.Is(err, fault.NotFound) {
+			if _, gone := s.Threads.Get(ctx, ref); fault.Is(gone, fault.NotFound) {
+				return created, record.ErrLost
+			}
+		}
 		if err != nil && isNew {
 			err = errors.Join(err, s.unmake(ctx, t))
-		} else if fault.Is(err, fault.NotFound) {
-			if _, gone := s.Threads.Get(ctx, ref); fault.Is(gone, fault.NotFound) {
-				err = record.ErrLost
-			}
 		}
 		return created, err
 	})

@@ -16,27 +16,33 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// fleeting is a table on which another request makes a thread just before it is made here, and
-// takes the thread back: at once, or when it was read here.
+// fleeting is a table on which another request deletes a thread that is made here. Unless it is
+// ours, the other request makes the thread just before: it deletes the thread at once or, if late,
+// when the thread was read here.
 type fleeting struct {
 	table.Table
 
 	others     *thread.Store
 	ref        thread.Ref
-	late       bool
+	ours, late bool
 	made, gone atomic.Bool
 }
 
 // Transact applies writes.
 func (f *fleeting) Transact(ctx context.Context, writes ...table.Write) error {
-	if writes[0].Target() != f.ref.Key() || f.made.Swap(true) {
+	if writes[0].Target() != f.ref.Key() || f.made.Load() {
 		return f.Table.Transact(ctx, writes...)
 	}
-	if _, err := f.others.Create(ctx, f.ref, nil, nil, false); err != nil {
-		return err
+	if !f.ours {
+		if _, err := f.others.Create(ctx, f.ref, nil, nil, false); err != nil {
+			return err
+		}
 	}
 	err := f.Table.Transact(ctx, writes...)
-	if !f.late {
+	if f.ours && err != nil {
+		return err // it is tried again
+	}
+	if f.made.Store(true); !f.late {
 		err = errors.Join(err, f.others.Delete(ctx, f.ref))
 	}
 	return err
@@ -57,17 +63,18 @@ func (f *fleeting) Get(ctx context.Context, key table.Key) (*table.Item, error) 
 func TestAThreadThatAnotherRequestTakesBackIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		path string
-		body object
-		late bool
+		path       string
+		body       object
+		ours, late bool
 	}{
 		"before a run's request reads it": {path: "/threads/" + unknownID + "/runs", body: with(hi(), "if_not_exists", "create")},
 		"after a run's request read it":   {path: "/threads/" + unknownID + "/runs", body: with(hi(), "if_not_exists", "create"), late: true},
+		"after a run's request made it":   {path: "/threads/" + unknownID + "/runs", body: with(hi(), "if_not_exists", "create"), ours: true},
 		"before a thread's request":       {path: "/threads", body: object{"thread_id": unknownID, "if_exists": "do_nothing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			between := &fleeting{late: test.late}
+			between := &fleeting{ours: test.ours, late: test.late}
 			f := setUpLimited(t, graphtest.Start(t, nil), 0, quota.Limits{}, func(c *agentserver.Config) {
 				c.Threads = thread.NewStore(between, clock.System, quota.Limits{}, slog.Default())
 			})
