@@ -112,7 +112,8 @@ func (s *server) authorized(r *http.Request) bool {
 // readInvocation returns the status to refuse with when there is an error.
 func readInvocation(w http.ResponseWriter, r *http.Request) (invocation, int, error) {
 	var body bytes.Buffer
-	body.Grow(int(min(max(r.ContentLength, 0), promisedBytes)) + bytes.MinRead) // long threads are not copied again and again
+	// Long threads are not copied again and again.
+	body.Grow(int(min(max(r.ContentLength, 0), promisedBytes)) + bytes.MinRead)
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {

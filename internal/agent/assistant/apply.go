@@ -15,7 +15,8 @@ import (
 func (a Assistant) Apply(config, runContext, metadata json.RawMessage) (_, _, _ json.RawMessage, err error) {
 	own := a.Metadata
 	if a.Assistant == DefaultID(a.Graph) && string(own) == string(systemMetadata) {
-		own = nil // it only says that no client has created the assistant, which is not about its runs
+		// It only says that no client has created the assistant, which is not about its runs.
+		own = nil
 	}
 	if config, err = overConfig(a.Config, config); err != nil {
 		return nil, nil, nil, err

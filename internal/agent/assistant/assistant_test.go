@@ -68,7 +68,8 @@ func TestADeploymentHasSoManyAssistants(t *testing.T) {
 	}
 	refused()
 	name := "changed"
-	for range 2 { // a default assistant is not counted, neither when it is stored nor when it is deleted
+	// A default assistant is not counted, neither when it is stored nor when it is deleted.
+	for range 2 {
 		if _, err := f.Update(t.Context(), f.owner, assistant.DefaultID("writer"), assistant.Patch{Name: &name}); err != nil {
 			t.Error(err)
 		}

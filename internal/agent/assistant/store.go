@@ -255,7 +255,8 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 	query := keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant)
 	found, err := record.List(ctx, s.table, "versions of assistant", query, search.window(), func(item *table.Item) (Assistant, bool, error) {
 		number, err := keys.AssistantVersionNumber(item.Key)
-		if err != nil || number > current.newest { // a deleted assistant with the same id may have left it
+		if err != nil || number > current.newest {
+			// A deleted assistant with the same id may have left it.
 			return Assistant{}, false, err
 		}
 		version, err := decode(current.Ref, versionKind, item)

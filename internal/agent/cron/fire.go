@@ -52,7 +52,9 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	// A timer that retries another timer's run renews the note.
 	moved, err := record.Try(ctx, s.Table, c.change(now, nil))
 	if err != nil || !moved {
-		return err // another timer serves it, or the cron was changed: the next pass finds it if it is still due
+		// Another timer serves it, or the cron was changed: the next pass finds it if it is still
+		// due.
+		return err
 	}
 	due := c.serving
 	switch err = s.tryBegin(ctx, c, due, again); {

@@ -349,7 +349,8 @@ func (t *Translator) before(ctx context.Context) (state.Values, error) {
 	if t.first != nil {
 		var err error
 		earlier, err = t.states.Values(ctx, t.run.Ref.Ref, *t.first)
-		if err != nil && !fault.Is(err, fault.NotFound) { // the state of a thread that was pruned is empty
+		// The state of a thread that was pruned is empty.
+		if err != nil && !fault.Is(err, fault.NotFound) {
 			return state.Values{}, err
 		}
 	}

@@ -32,7 +32,8 @@ func (t *Translator) plainChunk(data json.RawMessage, namespace []string) bool {
 		}
 		var text string
 		if content != nil && json.Unmarshal(content, &text) == nil {
-			t.addText(m, blockText, blockText, text) // the log may escape more characters than an event
+			// The log may escape more characters than an event.
+			t.addText(m, blockText, blockText, text)
 			return true
 		}
 	}

@@ -108,7 +108,8 @@ func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderP
 		case before.Attempt > 0 && before.Status.Final():
 			position.Position, position.Ended = before.Position, true
 		case before.Attempt > 0:
-			position = ReaderPosition{Position: before.Position} // the runs that are queued behind it end after it
+			// The runs that are queued behind it end after it.
+			position = ReaderPosition{Position: before.Position}
 		case before.Status.Final():
 			position.Early++
 		}

@@ -139,7 +139,8 @@ func (s *Store) endActive(
 		return o, err
 	}
 	end := s.end(run.Ref, action.status(), why, s.now())
-	if run.Attempt == 0 { // a worker that claims the run meanwhile changes what the thread shows after the run
+	if run.Attempt == 0 {
+		// A worker that claims the run meanwhile changes what the thread shows after the run.
 		end.If = table.All(end.If, table.Equals(attrAttempt, int64(0)))
 	}
 	t.MarkUnsealed(&change)
@@ -263,7 +264,8 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		}
 		active, err := s.getUnderLock(ctx, Ref{Ref: ref, Run: t.Lock.Run}, t.Lock)
 		if fault.Is(err, fault.NotFound) {
-			return false, o, record.ErrLost // it was rolled back meanwhile, and another run may have the thread
+			// It was rolled back meanwhile, and another run may have the thread.
+			return false, o, record.ErrLost
 		}
 		if err != nil {
 			return false, o, err
@@ -340,7 +342,8 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 		return found, cancelRun(t.Lock.Run, Running)
 	}
 	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)
-	query.Limit, query.Reverse = cancelPage, true // so that no run begins because the runs before it are cancelled
+	// The reverse order keeps a run from beginning because the runs before it are cancelled.
+	query.Limit, query.Reverse = cancelPage, true
 	for item, err := range table.Items(ctx, s.table, query) {
 		if err != nil {
 			return found, fmt.Errorf("query queued runs: %w", err)

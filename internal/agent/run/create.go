@@ -238,7 +238,8 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, supersedes bool
 	}
 	if p.active {
 		t.SetActive(&p.change, run.Run, run.Due)
-		p.endActive.Join(s.notifyQuestions(t, nil)) // the new run answers or passes over the questions
+		// The new run answers or passes over the questions.
+		p.endActive.Join(s.notifyQuestions(t, nil))
 		p.endActive.Then(func(ctx context.Context) { s.startWorkflow(ctx, run) })
 	}
 	if supersedes {

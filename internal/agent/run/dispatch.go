@@ -122,7 +122,8 @@ func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	}
 	next, lease := run, s.leaseEntry
 	running := err == nil && execution.Status == workflow.Running
-	if running { // the workflow itself sees to it that a worker comes, in hours if workers are scarce
+	if running {
+		// The workflow itself sees to it that a worker comes, in hours if workers are scarce.
 		lease = s.workEntry
 	} else if err == nil {
 		next.Dispatches++

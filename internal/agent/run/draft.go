@@ -108,7 +108,8 @@ func commandUpdate(command json.RawMessage) json.RawMessage {
 func (d *draft) foldAs(update json.RawMessage, source thread.Source, node string) error {
 	newID := func() string { return id.New(d.store.now()) }
 	var pending []graph.StateUpdate
-	if source == thread.SourceInput { // an agent with checkpoints may need it again, as the same messages
+	if source == thread.SourceInput {
+		// An agent with checkpoints may need it again, as the same messages.
 		var err error
 		if update, err = state.Coerce(update, newID); err != nil {
 			return err

@@ -171,7 +171,8 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 				return d.foldAs(d.Run.Input.JSON(), thread.SourceInput, nodeInput)
 			})
 		}
-		if err != nil && !isTooLarge(err) { // an input that the state cannot hold stays with its run only
+		// An input that the state cannot hold stays with its run only.
+		if err != nil && !isTooLarge(err) {
 			return nil, err
 		}
 		return nil, a.finish(ctx, outcome, true)
@@ -246,7 +247,8 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 	}
 	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)
 	query.Limit = 1
-	for item, err := range table.Growing(ctx, s.table, query) { // cancelled runs are passed over, each once
+	// Cancelled runs are passed over, each once.
+	for item, err := range table.Growing(ctx, s.table, query) {
 		if err != nil {
 			return q, fmt.Errorf("query queued runs: %w", err)
 		}

@@ -97,7 +97,8 @@ func TestWhatAKeeperStoresGrowsLinearly(t *testing.T) {
 	}
 	g.table.reads.Store(0)
 	g.run()
-	if last := g.table.reads.Load(); last > first+4 { // a query more for each of two chains, and a page
+	// The limit allows a query more for each of two chains, and a page.
+	if last := g.table.reads.Load(); last > first+4 {
 		t.Errorf("a run of the long thread takes %d reads, one of a short thread %d", last, first)
 	}
 }

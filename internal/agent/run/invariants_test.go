@@ -167,7 +167,8 @@ func (m *model) sameAttempt(events []run.Event, a, b string) bool {
 func (m *model) checkReaders() {
 	for _, rd := range m.readers {
 		if m.removed[rd.run.Run] {
-			if err := <-rd.done; err != nil && !fault.Is(err, fault.NotFound) { // the stream has ended, if it had begun
+			// The stream has ended, if it had begun.
+			if err := <-rd.done; err != nil && !fault.Is(err, fault.NotFound) {
 				m.t.Error(err)
 			}
 			continue

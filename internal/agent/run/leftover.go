@@ -38,7 +38,8 @@ func nodeUpdates(data json.RawMessage) ([]nodeUpdate, error) {
 	for _, member := range members {
 		switch {
 		case member.Name == memberMetadata:
-			_ = json.Unmarshal(member.Value, &about) // metadata of another form says nothing of a cache
+			// Metadata of another form says nothing of a cache.
+			_ = json.Unmarshal(member.Value, &about)
 		case !strings.HasPrefix(member.Name, "__"):
 			updates = append(updates, nodeUpdate{Member: member})
 		}

@@ -72,7 +72,8 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}, withdrawn: map[string]bool{}}
-			m.ref.Deployment = fmt.Sprint("d", seed) // the one permit of this deployment belongs to this thread
+			// The one permit of this deployment belongs to this thread.
+			m.ref.Deployment = fmt.Sprint("d", seed)
 			_, err := m.threads.Create(t.Context(), m.ref, nil, nil, false)
 			m.must(err)
 			m.claims, m.handed, m.idle = map[string]int{}, map[string]int{}, map[string]int{}

@@ -175,7 +175,8 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 			if got.RunID != r.Run || got.ThreadID != r.Thread || got.Status != want || got.Metadata["user"] != "ann" || got.Kwargs["input"] == nil {
 				t.Errorf("got %+v", got)
 			}
-			messages := 2 // a run that succeeds has finished its messages, and this one is not in the state
+			// A run that succeeds has finished its messages, and this one is not in the state.
+			messages := 2
 			if name == "success" {
 				messages = 1
 			}

@@ -59,7 +59,8 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 				o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
 				return o, nil
 			}
-			t.MarkPosition(&change, max(t.Lock.Position, run.Position)) // positions are never reused: readers may have seen them
+			// Positions are never reused: readers may have seen them.
+			t.MarkPosition(&change, max(t.Lock.Position, run.Position))
 		}
 		o.Add(s.deletes(run, table.Cond{})...)
 		o.Join(s.releasePermit(run))

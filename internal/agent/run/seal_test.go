@@ -235,7 +235,8 @@ func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	batches := 0
 	f.table.committed = func(writes []table.Write) {
 		for _, write := range writes {
-			if lock, ok := write.(table.Update); ok && lock.Set["sealed"] != nil { // another transaction may count the stored bytes
+			// Another transaction may count the stored bytes.
+			if lock, ok := write.(table.Update); ok && lock.Set["sealed"] != nil {
 				batches++
 			}
 		}

@@ -147,7 +147,8 @@ func Completed(text string) json.RawMessage {
 		case c == ',':
 			cut = at
 		case c == '}' || c == ']':
-			open, cut = open[:max(0, len(open)-1)], at+1 // if it closes another bracket, no text is valid
+			// If it closes another bracket, no text is valid.
+			open, cut = open[:max(0, len(open)-1)], at+1
 		}
 	}
 	slices.Reverse(open)

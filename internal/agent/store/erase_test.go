@@ -61,7 +61,8 @@ func TestAnErasureThatIsCutShort(t *testing.T) {
 
 	calls := 0
 	for more := true; more; calls++ {
-		hurried, cancel := context.WithTimeout(t.Context(), 9*time.Second) // less than an erasure leaves to its caller
+		// The deadline is nearer than the time that an erasure leaves to its caller.
+		hurried, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		var err error
 		more, err = s.Erase(hurried, owner.Workspace, owner.Deployment)
 		cancel()

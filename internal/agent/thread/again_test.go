@@ -60,7 +60,8 @@ func TestAThreadIsCreatedAgainMeanwhile(t *testing.T) {
 			create("ada")
 			passing.Pass(2 * time.Minute)
 			tb.before = func() {
-				if c.after > 0 { // the thread is a tombstone, whose timer another process carries out
+				if c.after > 0 {
+					// The thread is a tombstone, whose timer another process carries out.
 					check.Must(t, other.Sweep(t.Context(), now().Add(time.Hour), nil))
 				} else {
 					check.Must(t, other.Delete(t.Context(), ref))

@@ -84,7 +84,8 @@ func TestAPruningThatEndsHalfway(t *testing.T) {
 	if err := s.Prune(t.Context(), of); !errors.Is(err, fixtures.ErrHalfway) {
 		t.Fatalf("got error %v, want %v", err, fixtures.ErrHalfway)
 	}
-	fresh := thread.NewStore(tb, ticking(), quota.Limits{}, slog.Default()) // it remembers no states
+	// The new store remembers no states.
+	fresh := thread.NewStore(tb, ticking(), quota.Limits{}, slog.Default())
 	numbers := func() (all []int64) {
 		found, err := fresh.History(t.Context(), of.Ref, thread.Newest, 100, nil)
 		check.Must(t, err)

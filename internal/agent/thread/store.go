@@ -53,7 +53,8 @@ func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 			return o, err
 		}
 		item.Attrs[attrPart] = int64(slot.Part())
-		o.AddOr(table.Put{Item: item, If: table.Absent()}, refuse) // first: a thread that exists needs no slot
+		// The thread comes first: a thread that exists needs no slot.
+		o.AddOr(table.Put{Item: item, If: table.Absent()}, refuse)
 		if ttl != nil {
 			o.Add(s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
 		}

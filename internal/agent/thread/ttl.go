@@ -125,7 +125,8 @@ func (s *Store) carryOut(ctx context.Context, ref Ref, item *table.Item, seal Se
 	}
 	stored, item := items[0], items[1]
 	switch {
-	case stored == nil || isGrave(stored): // the index is not up to date, or a deletion or a copy left items
+	case stored == nil || isGrave(stored):
+		// The index is not up to date, or a deletion or a copy left items.
 		return s.erasePartition(ctx, ref.Key())
 	case item == nil:
 		return nil // its time to live was removed

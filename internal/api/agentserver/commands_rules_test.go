@@ -107,7 +107,8 @@ func TestRequestsThatAreNoCommands(t *testing.T) {
 		{thread + "/stream/events", channels, map[string]string{auth.HeaderKey: f.stranger}, http.StatusNotFound},
 	} {
 		answer := f.open(t.Context(), t, "POST", f.path(row.path), row.body, row.headers)
-		if answer.Body.Close(); answer.StatusCode != row.status { // a stream that is let in has no end
+		// A stream that is let in has no end.
+		if answer.Body.Close(); answer.StatusCode != row.status {
 			t.Errorf("%s %v: got %d, want %d", row.path, row.body, answer.StatusCode, row.status)
 		}
 	}

@@ -38,7 +38,8 @@ func TestARunOfACommandIsAnOrdinaryRun(t *testing.T) {
 	thread := newThreadPath(t)
 	asked := script(add("model", "m1", "Hello"))
 	asked["metadata"], asked["tracer"], asked["news"] = object{"a": 1.0}, object{"project_name": "p"}, []any{1}
-	asked["multitaskStrategy"], asked["multitask_strategy"] = "interrupt", "interrupt" // newer clients send both
+	// Newer clients send both.
+	asked["multitaskStrategy"], asked["multitask_strategy"] = "interrupt", "interrupt"
 	id := f.does(t, thread, "run.start", asked).string("result", "run_id")
 	f.settle(t, f.path(thread))
 	run := f.newestRun(t, thread)
@@ -141,7 +142,8 @@ func TestCheckpointsAndTasksOfARun(t *testing.T) {
 	}
 	var kept []checkpoint
 	history, _ := f.call(t, "GET", thread+"/history?limit=100", nil).body.([]any)
-	for _, state := range slices.Backward(history[:len(history)-1]) { // the oldest is the empty state
+	// The oldest is the empty state.
+	for _, state := range slices.Backward(history[:len(history)-1]) {
 		of := response{body: state}
 		step, _ := of.member("metadata", "step").(float64)
 		c := checkpoint{ID: of.string("checkpoint", "checkpoint_id"), Step: int(step), Source: of.string("metadata", "source")}

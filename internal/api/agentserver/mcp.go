@@ -54,7 +54,8 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
 	self := s.self(ctx, *request.Body)
 	r := self.request
-	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON for every client
+	// The answer is JSON for every client.
+	r.Header.Set("Accept", "application/json, text/event-stream")
 	message := mcpMessage{}
 	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
 	offers, err := toolServer{self}.offer(ctx, message)

@@ -229,7 +229,8 @@ func TestPuttingAnItemAgainSetsItsTimeAnew(t *testing.T) {
 		a.lend(t, namespace, ttl)
 	}
 	a.age(6 * time.Minute)
-	wantStatus(t, a.call(t, "PUT", "/store/items", body), http.StatusNoContent) // the body has no ttl
+	// The body has no ttl.
+	wantStatus(t, a.call(t, "PUT", "/store/items", body), http.StatusNoContent)
 	for namespace, ttl := range map[string]any{"longer": 60, "null": nil, "shorter": 1, "twice": 10} {
 		a.lend(t, namespace, ttl)
 	}

@@ -115,7 +115,8 @@ func (s server) otherwise(w http.ResponseWriter, r *http.Request) bool {
 	if asked.App == "" && !asked.IsUI(ownPath(r.URL.Path)) {
 		return false
 	}
-	if len(s.mux.Allowed(r)) > 0 && !web.IsPreflight(r) { // the path is the server's, and has another method
+	if len(s.mux.Allowed(r)) > 0 && !web.IsPreflight(r) {
+		// The path is the server's, and has another method.
 		if shadowed, err := s.shadows(r, d); err != nil || !shadowed {
 			return false
 		}

@@ -174,7 +174,8 @@ func TestAttackAKeyThatOpensStreamsWithoutEnd(t *testing.T) {
 	}
 	f.wantUse(t, map[quota.Name]int64{quota.Threads: 2, quota.Runs: 1})
 	open.Body.Close()
-	for f.call(t, "POST", "/runs/wait", hi()).StatusCode != http.StatusOK { // until the place is given back
+	// Wait until the place is given back.
+	for f.call(t, "POST", "/runs/wait", hi()).StatusCode != http.StatusOK {
 		if t.Context().Err() != nil {
 			t.Fatal("the place of a client that went is not given back")
 		}

@@ -118,7 +118,8 @@ type socketCommand struct {
 // next takes the client's next message when the command before it is answered. Until then, the
 // message is not read, so a client with many commands waits. An error ends the conversation.
 func (c *conversation) next() error {
-	message, err := c.socket.Next(context.WithoutCancel(c.ctx)) // Close says why, and then ends the wait
+	// Close says why, and then ends the wait.
+	message, err := c.socket.Next(context.WithoutCancel(c.ctx))
 	c.command.Wait()
 	if err != nil {
 		return err

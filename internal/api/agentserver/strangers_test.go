@@ -72,9 +72,11 @@ func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 			if asked := g.questions() - before; asked != most {
 				t.Errorf("the agent was asked %d times, want %d", asked, most)
 			}
-			wantStatus(t, f.as(t, "bob", "POST", "/threads/search", object{}), http.StatusTooManyRequests) // bob is unknown
+			// The server does not know bob.
+			wantStatus(t, f.as(t, "bob", "POST", "/threads/search", object{}), http.StatusTooManyRequests)
 			wantStatus(t, f.as(t, "ada", "POST", "/threads/search", object{}), http.StatusOK)
-			wantStatus(t, f.as(t, platformKey, "POST", "/threads/search", object{}), http.StatusUnauthorized) // as the repository says
+			// The repository decides about the platform's key.
+			wantStatus(t, f.as(t, platformKey, "POST", "/threads/search", object{}), http.StatusUnauthorized)
 		})
 	}
 }

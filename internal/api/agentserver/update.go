@@ -203,7 +203,8 @@ func (s server) graphOfThread(ctx context.Context, of string, metadata json.RawM
 	}
 	graphs, err := s.graphs(ctx)
 	switch {
-	case slices.Contains(graphs, of), len(graphs) == 0 && of != "": // the agent does not say which graphs it has
+	case slices.Contains(graphs, of), len(graphs) == 0 && of != "":
+		// The agent does not say which graphs it has.
 		return of, nil
 	case err != nil:
 		return "", err

@@ -42,7 +42,8 @@ func TestAResumedRunBeginsWithTheValues(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
 	thread := f.newThread(t)
-	question := with(plan("one", graphtest.Node{Name: "ask", Ask: "May I?"}), "input", object{"messages": []any{object{"role": "user", "content": "one"}}}) // without an id
+	// The message has no id.
+	question := with(plan("one", graphtest.Node{Name: "ask", Ask: "May I?"}), "input", object{"messages": []any{object{"role": "user", "content": "one"}}})
 	f.stream(t, thread, question)
 	_, events := f.stream(t, thread, object{"assistant_id": "agent", "command": object{"resume": "yes"}, "stream_mode": []any{"values"}})
 	if diff := cmp.Diff([]string{"own--1:one", "own--1:one ask-0:yes"}, shownValues(t, events)); diff != "" {
@@ -63,7 +64,8 @@ func TestTheValuesHaveTheAgentsIDs(t *testing.T) {
 		{"own--1:hi", "own--1:hi model-0:yes"},
 		{"own--1:hi model-0:yes own-2:hi", "own--1:hi model-0:yes own-2:hi model-3:yes"},
 	} {
-		asked := with(plan("hi", says("model", "yes")), "input", object{"messages": []any{object{"role": "user", "content": "hi"}}}) // without an id
+		// The message has no id.
+		asked := with(plan("hi", says("model", "yes")), "input", object{"messages": []any{object{"role": "user", "content": "hi"}}})
 		_, events := f.stream(t, thread, with(asked, "stream_mode", []any{"values"}))
 		if diff := cmp.Diff(want, shownValues(t, events)); diff != "" {
 			t.Errorf("values of run %d (-want +got):\n%s", i, diff)

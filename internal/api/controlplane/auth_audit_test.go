@@ -42,7 +42,8 @@ func TestWhatIsDoneWithProvidersAndTokensIsInTheAuditLog(t *testing.T) {
 	wantStatus(t, f.call(t, "DELETE", "/v2/auth/providers/calendar", nil), http.StatusOK)
 	want := []string{
 		"create_auth_provider", "connect_auth_token", "disconnect_auth_token", "import_auth_token", "delete_auth_token", "update_auth_provider",
-		"update_auth_provider", "delete_auth_token", "delete_auth_provider", // a token of the former address is deleted
+		// A token of the former address is deleted.
+		"update_auth_provider", "delete_auth_token", "delete_auth_provider",
 	}
 	if diff := cmp.Diff(want, f.actions(t)[begun:]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -387,7 +387,8 @@ func TestAUserIsAskedOnce(t *testing.T) {
 		// The answer is only for the caller of the first request.
 		wantStatus(t, s.send(t, "POST", base+"/v2/auth/authenticate", asking, s.issue(t, workspace.Admin).with(idempotencyKey, "pending"+base)), http.StatusUnprocessableEntity)
 
-		for _, user := range []string{"ada", "ada", "bob"} { // the key of an answer that is not kept is free again
+		// The key of an answer that is not kept is free again.
+		for _, user := range []string{"ada", "ada", "bob"} {
 			asking := object{"provider": "calendar", "scopes": []any{}, "user_id": "ada"}
 			if user != "ada" {
 				asking = object{"provider": "calendar", "scopes": []any{}, "agent_id": "idle"}

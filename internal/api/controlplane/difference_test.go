@@ -72,7 +72,8 @@ func TestTheDifferenceOfRevisions(t *testing.T) {
 			var settings []setting
 			for _, one := range got.member("settings").([]any) {
 				one := one.(map[string]any)
-				if name := one["name"].(string); !strings.HasPrefix(name, "build.") && name != "source_revision_config.repo_commit_sha" { // of the build of one alone
+				// These values are about the build of one revision alone.
+				if name := one["name"].(string); !strings.HasPrefix(name, "build.") && name != "source_revision_config.repo_commit_sha" {
 					settings = append(settings, setting{name, one["from"], one["to"]})
 				}
 			}

@@ -56,7 +56,8 @@ func TestARolloutIsToldStepByStep(t *testing.T) {
 	path, created := f.create(t, fromGit("weather"))
 	f.await(t, path, created.id("latest_revision_id"))
 	wantStatus(t, f.call(t, "PATCH", path, object{"source_config": object{"build_command": "make"}}), http.StatusOK)
-	wantStatus(t, f.call(t, "PATCH", path, object{"source_config": object{"build_command": "make"}}), http.StatusOK) // changes nothing
+	// This request changes nothing.
+	wantStatus(t, f.call(t, "PATCH", path, object{"source_config": object{"build_command": "make"}}), http.StatusOK)
 	wantStatus(t, f.call(t, "DELETE", path, nil), http.StatusNoContent)
 	want := []string{
 		"deployment.created <nil>", "revision.creating CREATING", "revision.awaiting_build AWAITING_BUILD", "revision.building BUILDING",

@@ -30,7 +30,8 @@ func (s server) AskAboutInstallation(ctx context.Context, request AskAboutInstal
 		}, nil
 	}
 	if p.State == nil && (value(p.SetupAction) == updated || p.InstallationID != nil) {
-		return installedPage, nil // it was begun at GitHub: there is no workspace to connect it with
+		// The installation was begun at GitHub: there is no workspace to connect it with.
+		return installedPage, nil
 	}
 	workspaceID, err := s.Integrations.Installing(ctx, value(p.State))
 	if err == nil {

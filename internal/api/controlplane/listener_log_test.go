@@ -76,7 +76,8 @@ func TestAnAgentAtAListenerHasALog(t *testing.T) {
 	}
 	for i := range 20 {
 		hand(fmt.Sprint("line ", i), fmt.Sprint("line ", i))
-		hand(fmt.Sprint("line ", i), fmt.Sprint("line ", i)) // the answer to the first request was lost
+		// The answer to the first request was lost.
+		hand(fmt.Sprint("line ", i), fmt.Sprint("line ", i))
 		follow(fmt.Sprintf(`"message":"line %d"`, i))
 	}
 	if got := f.call(t, "GET", logs+"&level=ERROR", nil); printed(got, "logs") != "ERROR and ***" {
@@ -178,7 +179,8 @@ func TestOutputThatIsRefused(t *testing.T) {
 		wantStatus(t, s.call(t, "POST", path, s.output(large...)), http.StatusNoContent)
 	}
 	refused := s.call(t, "POST", path, s.output(large...))
-	for refused.StatusCode == http.StatusNoContent { // meanwhile the allowance of a second or more was added
+	// Meanwhile the allowance of a second or more was added.
+	for refused.StatusCode == http.StatusNoContent {
 		refused = s.call(t, "POST", path, s.output(large...))
 	}
 	wantStatus(t, refused, http.StatusTooManyRequests)

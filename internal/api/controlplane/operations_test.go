@@ -37,7 +37,8 @@ func nothing() any { return nil }
 var operations = map[string]operation{
 	"GET /ok": {public: true, body: nothing, status: http.StatusOK, shape: members(map[string]valueShape{"ok": boolean})},
 	"GET /metrics": {
-		body: nothing, status: http.StatusBadRequest, permission: "metrics:read", shape: members(map[string]valueShape{"detail": text}), // this server counts no requests
+		// This server counts no requests.
+		body: nothing, status: http.StatusBadRequest, permission: "metrics:read", shape: members(map[string]valueShape{"detail": text}),
 	},
 	"GET /v2/deployments": {body: nothing, status: http.StatusOK, shape: pageOf(deploymentShape)},
 	"POST /v2/deployments": {
@@ -60,11 +61,13 @@ var operations = map[string]operation{
 	"GET /v2/deployments/free-count":         {body: nothing, status: http.StatusOK, shape: members(map[string]valueShape{"count": integer})},
 	"DELETE /v2/deployments/{deployment_id}": {body: nothing, status: http.StatusNoContent, shape: empty},
 	"POST /v2/deployments/{deployment_id}/push-token": {
-		body: nothing, status: http.StatusBadRequest, shape: members(map[string]valueShape{"detail": text}), // the deployment is from git
+		// The deployment is from git.
+		body: nothing, status: http.StatusBadRequest, shape: members(map[string]valueShape{"detail": text}),
 	},
 	"GET /v2/deployments/{deployment_id}/events": {body: nothing, status: http.StatusOK, shape: eventsShape},
 	"POST /v2/deployments/{deployment_id}/upload-url": {
-		body: nothing, status: http.StatusBadRequest, shape: members(map[string]valueShape{"detail": text}), // as above
+		// As above, the deployment is from git.
+		body: nothing, status: http.StatusBadRequest, shape: members(map[string]valueShape{"detail": text}),
 	},
 	"GET /v2/deployments/{deployment_id}/tracing-project": {body: nothing, status: http.StatusOK, shape: tracingProjectShape},
 	"GET /v2/deployments/{deployment_id}/revisions":       {body: nothing, status: http.StatusOK, shape: pageOf(revisionShape)},
@@ -73,7 +76,8 @@ var operations = map[string]operation{
 		body: nothing, status: http.StatusOK, query: "?type=build", shape: members(map[string]valueShape{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
 	},
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/explanation": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}), // the revision has not failed
+		// The revision has not failed.
+		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}),
 	},
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/difference": {
 		body: nothing, status: http.StatusOK, query: "?from={revision_id}", shape: differenceShape,
@@ -94,13 +98,15 @@ var operations = map[string]operation{
 	},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel": {body: nothing, status: http.StatusOK, shape: revisionShape},
 	"POST /v2/deployments/{deployment_id}/undelete": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}), // the deployment is not deleted
+		// The deployment is not deleted.
+		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}),
 	},
 	"POST /v2/deployments/{deployment_id}/restart": {
 		body: nothing, status: http.StatusAccepted, shape: members(map[string]valueShape{"id": uuid, "deployment_id": uuid, "revision_id": uuid}),
 	},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/promote": {
-		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}), // the revision is not a canary
+		// The revision is not a canary.
+		body: nothing, status: http.StatusConflict, shape: members(map[string]valueShape{"detail": text}),
 	},
 }
 

@@ -15,7 +15,8 @@ import (
 // permission of the table of roles. So a server with such an operation does not start.
 func checkPermissions(contract *web.Contract) error {
 	for _, o := range contract.Operations() {
-		switch known := workspace.Admin.May(workspace.Permission(o.Permission)); { // an admin has every permission
+		// An admin has every permission.
+		switch known := workspace.Admin.May(workspace.Permission(o.Permission)); {
 		case o.Public && o.Permission != "":
 			return fmt.Errorf("%s takes no credentials, so it must not declare the x-permission %q", o.Pattern, o.Permission)
 		case !o.Public && o.Permission == "":

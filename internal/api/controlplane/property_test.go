@@ -157,7 +157,8 @@ func TestOperationsThatWaitKeepToTheDocument(t *testing.T) {
 	s := auth.listenerStage(t)
 	deployment, created := s.create(t, fromImage("weather"))
 	revision := "/revisions/" + created.id("latest_revision_id")
-	wantStatus(t, s.call(t, "POST", deployment+revision+"/cancel", nil), http.StatusOK) // so that a client of this revision need not wait
+	// A client of this revision then need not wait.
+	wantStatus(t, s.call(t, "POST", deployment+revision+"/cancel", nil), http.StatusOK)
 	s.settleCancelled(t, created.id("id"))
 	for name, o := range map[string]endless{
 		"events":                 {method: "GET", path: "/v2/events", at: "/v2/events"},
@@ -165,7 +166,8 @@ func TestOperationsThatWaitKeepToTheDocument(t *testing.T) {
 		"a revision":             {method: "GET", path: "/v2/deployments/{deployment_id}/revisions/{revision_id}", at: deployment + revision},
 		"a user's consent":       {method: "GET", path: "/v2/auth/wait/{auth_id}", at: "/v2/auth/wait/" + auth.pending},
 		"work for a listener": {method: "POST", path: "/v2/listeners/{listener_id}/claim", at: s.path + "/claim", body: func(t *rapid.T) map[string]any {
-			body := map[string]any{"holder": "a", "wait": json.Number("0")} // the holder of the session, without a wait
+			// It is the holder of the session, and does not wait.
+			body := map[string]any{"holder": "a", "wait": json.Number("0")}
 			for _, member := range []string{"holder", "wait", "version"} {
 				switch rapid.IntRange(0, 3).Draw(t, member+" is") {
 				case 0:

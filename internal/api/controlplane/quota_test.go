@@ -196,7 +196,8 @@ func TestAttackAKeyThatFollowsWithoutEnd(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", revision, nil), http.StatusOK)
 	stop()
 	<-ended
-	for f.call(t, "GET", revision+"?wait=0", nil).StatusCode != http.StatusOK { // until the place is given back
+	// Wait until the place is given back.
+	for f.call(t, "GET", revision+"?wait=0", nil).StatusCode != http.StatusOK {
 		if t.Context().Err() != nil {
 			t.Fatal("the place of a client that went is not given back")
 		}

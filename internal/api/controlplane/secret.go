@@ -55,7 +55,8 @@ func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObjec
 	shown, restarted := showSecret(after), []string{}
 	if restart := request.Body.Restart; restart == nil || *restart {
 		if restart != nil {
-			changed = slices.Collect(maps.Keys(request.Body.Data)) // a repeated request finds the values changed already
+			// A repeated request finds the values changed already.
+			changed = slices.Collect(maps.Keys(request.Body.Data))
 		}
 		err = s.Deployments.RestartUsers(ctx, after.Ref, changed, func(deployment string, err error) {
 			if err == nil {

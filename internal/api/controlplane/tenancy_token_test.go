@@ -137,7 +137,8 @@ func TestTheKeysOfAnIssuerAreRotated(t *testing.T) {
 	first := token()
 	wantStatus(t, read(first), http.StatusOK)
 	f.people.Rotate()
-	wantStatus(t, read(token()), http.StatusUnauthorized) // the server asked the issuer a moment ago
+	// The server asked the issuer a moment ago.
+	wantStatus(t, read(token()), http.StatusUnauthorized)
 	f.clock.Pass(30 * time.Second)
 	wantStatus(t, read(token()), http.StatusOK)
 	wantStatus(t, read(first), http.StatusOK)

@@ -84,7 +84,8 @@ func TestWhatAWorkspaceUsesNow(t *testing.T) {
 			}
 			for name := range f.withoutFigure(t) {
 				switch quota.Name(name) {
-				case quota.DeploymentCrons, quota.ThreadStreams, quota.FileBytes: // the interface says why
+				case quota.DeploymentCrons, quota.ThreadStreams, quota.FileBytes:
+					// The interface says why.
 				default:
 					t.Errorf("the quota %s has no figure", name)
 				}

@@ -173,7 +173,8 @@ func TestARolloutIsToldToAWebhook(t *testing.T) {
 		if fmt.Sprint(m.event) != fmt.Sprint(shown[id]) {
 			t.Errorf("told %v, the log shows %v", m.event, shown[id])
 		}
-		if err := verify(t, secret, m); err != nil && told(m.event) != "revision.deployed DEPLOYED" { // the other webhook signs this event, too
+		// The other webhook signs this event, too.
+		if err := verify(t, secret, m); err != nil && told(m.event) != "revision.deployed DEPLOYED" {
 			t.Error(err)
 		}
 	}

@@ -53,7 +53,8 @@ func (t *Tokens) Member(ctx context.Context, workspaceID string, token Token) (w
 		return workspace.Member{}, stranger
 	}
 	var members []string
-	if !strings.Contains(token.Subject, "@") { // a subject that looks like an address does not prove that address
+	if !strings.Contains(token.Subject, "@") {
+		// A subject that looks like an address does not prove that address.
 		members = append(members, workspace.MemberID(token.Subject, token.Issuer.URL))
 	}
 	if email, _ := token.Claims["email"].(string); email != "" && token.Claims["email_verified"] == true {

@@ -193,7 +193,8 @@ func (i *issuer) verify(ctx context.Context, text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	header := signed.Signatures[0].Header // the library has refused tokens with no signature or with several
+	// The library has refused tokens with no signature or with several.
+	header := signed.Signatures[0].Header
 	candidates, err := i.find(ctx, header.KeyID)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ const (
 	reasonState   = "state"   // not the sign-in that this browser has begun, or too late
 	reasonDenied  = "denied"  // the issuer, or the person there, refuses
 	reasonMember  = "member"  // not a member of the workspace
-	reasonSeveral = "several" // a member of several workspaces, and the person has named no workspace
+	reasonSeveral = "several" // a member of several workspaces, and has named no workspace
 	reasonIssuer  = "issuer"  // the issuer does not answer
 )
 

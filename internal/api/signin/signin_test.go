@@ -85,7 +85,8 @@ func TestASignInAtAnotherHost(t *testing.T) {
 	if answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != own || len(answer.Cookies()) > 0 {
 		t.Errorf("got %d %s to %s, cookies %s", answer.StatusCode, text, answer.Header.Get("Location"), answer.Cookies())
 	}
-	for _, address := range []string{f.URL, other} { // a proxy may send all requests with another host
+	// A proxy may send all requests with another host.
+	for _, address := range []string{f.URL, other} {
 		answer, text := f.send(t, "GET", address+signin.BrowserPath+"?moved=1&workspace=one", "")
 		if !strings.HasPrefix(answer.Header.Get("Location"), f.issuer.URL) || len(answer.Cookies()) != 1 {
 			t.Errorf("at %s: got %d %s to %s", address, answer.StatusCode, text, answer.Header.Get("Location"))

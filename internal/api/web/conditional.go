@@ -120,7 +120,8 @@ func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) (state, er
 func (rec *recorder) tag(r *http.Request, current tag) {
 	rec.sent.Set("ETag", current.String())
 	if rec.sent.Get(headerCacheControl) == "" {
-		rec.sent.Set(headerCacheControl, "private, no-cache") // only the client keeps it, and asks each time
+		// Only the client keeps it, and asks each time.
+		rec.sent.Set(headerCacheControl, "private, no-cache")
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return

@@ -64,7 +64,8 @@ func (m *Mux) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	if !isRequestID(x.id) {
 		x.id = id.New(clock.System())
 	}
-	if r.ProtoMajor < 2 { // a connection that is used again keeps the deadline of the previous request
+	if r.ProtoMajor < 2 {
+		// A connection that is used again keeps the deadline of the previous request.
 		x.expectTaken()
 	}
 	if r.ContentLength != 0 && r.Body != nil {
@@ -76,7 +77,8 @@ func (m *Mux) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 // expectTaken starts the time in which the client must accept the next bytes.
 func (x *exchange) expectTaken() {
 	if x.control != nil {
-		_ = x.control.SetWriteDeadline(time.Now().Add(x.taking)) // there may be no connection, as in a Lambda
+		// There may be no connection, as in a Lambda.
+		_ = x.control.SetWriteDeadline(time.Now().Add(x.taking))
 	}
 }
 

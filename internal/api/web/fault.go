@@ -183,7 +183,8 @@ func Status(f *fault.Error) int { return cmp.Or(statuses[f.Kind], http.StatusInt
 func respond(w http.ResponseWriter, status int, detail any) {
 	body, err := json.Marshal(map[string]any{"detail": detail})
 	if err != nil {
-		panic("web: a detail does not encode: " + err.Error()) // details hold strings and numbers only
+		// Details hold strings and numbers only.
+		panic("web: a detail does not encode: " + err.Error())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

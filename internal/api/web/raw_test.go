@@ -80,7 +80,8 @@ func TestWhoMayNotSendARawBodyNeedNot(t *testing.T) {
 	_, answers := begin(t, url, "/hooks", 1<<20)
 	wantAnswer(t, answers, http.StatusUnauthorized)
 	url, _ = receiver(t, 100*time.Millisecond)
-	_, answers = begin(t, url, "/hooks", 900) // net/http waits for a body of this size before it answers
+	// net/http waits for a body of this size before it answers.
+	_, answers = begin(t, url, "/hooks", 900)
 	wantAnswer(t, answers, http.StatusUnauthorized)
 }
 

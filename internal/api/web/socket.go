@@ -48,7 +48,8 @@ type Socket struct {
 func (m *Mux) Upgrade(w http.ResponseWriter, r *http.Request, rules *Origins, most int64) (*Socket, error) {
 	shaking := &handshake{ResponseWriter: w}
 	conn, err := websocket.Accept(shaking, r, &websocket.AcceptOptions{
-		InsecureSkipVerify: rules.letsIn(r.Header.Get("Origin")), // otherwise it looks for the server's own pages
+		// Otherwise the package looks for the server's own pages.
+		InsecureSkipVerify: rules.letsIn(r.Header.Get("Origin")),
 	})
 	switch {
 	case shaking.refused == http.StatusForbidden:

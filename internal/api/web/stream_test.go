@@ -74,7 +74,9 @@ func serve(t *testing.T, handler func(*web.Mux, http.ResponseWriter, *http.Reque
 		_ = clientEnd.Close()
 		_ = server.Close()
 		<-done
-		time.Sleep(time.Second) // the bubble's time: net/http lingers for half a second over a connection that it closes
+		// This is the bubble's time: net/http lingers for half a second over a connection that it
+		// closes.
+		time.Sleep(time.Second)
 	}
 }
 
@@ -378,7 +380,8 @@ func TestAwaitValueDuringANewline(t *testing.T) {
 		if _, err := fmt.Fprint(conn, "GET /fail HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(9 * time.Second) // the newline is due at 5s, the value at 6s; nothing is read until now
+		// The newline is due at 5s, the value at 6s; nothing is read until now.
+		time.Sleep(9 * time.Second)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)

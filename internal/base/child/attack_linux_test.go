@@ -341,7 +341,8 @@ func TestAttackOnFilesOfOthers(t *testing.T) {
 	for _, secret := range secrets {
 		check.Must(t, os.WriteFile(secret, []byte("the key\n"), 0o600))
 	}
-	check.Must(t, os.Chmod(filepath.Join(open, "home", ".ssh", "id_ed25519"), 0o644)) // its directory is closed
+	// Its directory is closed.
+	check.Must(t, os.Chmod(filepath.Join(open, "home", ".ssh", "id_ed25519"), 0o644))
 	check.Must(t, os.WriteFile(filepath.Join(open, "readme"), []byte("for everybody\n"), 0o644))
 	t.Setenv("PATH", filepath.Join(open, "bin")+":"+os.Getenv("PATH"))
 	attempts := []string{"ls " + filepath.Join(open, "home", ".ssh"), "cat /etc/ssh/ssh_host_*_key", "ls /etc/ssl/private/", "cat /proc/1/environ"}

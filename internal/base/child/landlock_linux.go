@@ -168,12 +168,15 @@ func (r ruleset) permitIn(dir, private string) error {
 	}
 	for _, entry := range entries {
 		var err error
-		path := filepath.Join(dir, entry.Name()) // dir is resolved, because it is above the resolved private path
+		// Dir is resolved, because it is above the resolved private path.
+		path := filepath.Join(dir, entry.Name())
 		if entry.Type()&fs.ModeSymlink != 0 {
 			path, err = filepath.EvalSymlinks(path)
 		}
 		if err != nil || path == deviceDir || contains(path, private) || contains(private, path) {
-			continue // the entry leads nowhere, to the private directory or around it, or has rules of its own
+			// The entry leads nowhere, to the private directory or around it, or has rules of its
+			// own.
+			continue
 		}
 		// An entry that has become a link meanwhile is not followed.
 		if err := r.permitOpened(path, unix.O_NOFOLLOW, readAccess); err != nil {

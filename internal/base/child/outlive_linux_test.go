@@ -19,7 +19,8 @@ func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks 
 		for _, leave := range []string{
 			"env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &", "env -i setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 600 >/dev/null 2>&1\" & sleep 0.1' &",
 			"env -i prlimit --rttime=1000:1000 2>/dev/null setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' || env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &",
-			"cp $(command -v sleep) './x) Z' && env -i setsid sh -c 'echo $$; exec \"./x) Z\" 600 >/dev/null 2>&1' &", // its name looks like the state of one that has ended
+			// Its name looks like the state of a process that has ended.
+			"cp $(command -v sleep) './x) Z' && env -i setsid sh -c 'echo $$; exec \"./x) Z\" 600 >/dev/null 2>&1' &",
 		} {
 			var out bytes.Buffer
 			p := g.start(t, leave+" sleep 0.3", &out)

@@ -121,7 +121,8 @@ func systemCallFilter(ownUser bool) (program []unix.SockFilter) {
 		}
 		load(offsetCall)
 		unless(unix.BPF_JEQ, own.call, 3)
-		load(argument(own.argument)) // the kernel takes the lower half of the argument for the process
+		// The kernel takes the lower half of the argument for the process.
+		load(argument(own.argument))
 		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: 0})
 		end(refuse)
 	}

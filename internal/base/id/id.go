@@ -18,7 +18,8 @@ import (
 func New(t time.Time) string {
 	var u uuid.UUID
 	if _, err := rand.Read(u[8:]); err != nil {
-		panic("id: the system has no randomness: " + err.Error()) // crypto/rand documents that this never happens
+		// crypto/rand documents that this never happens.
+		panic("id: the system has no randomness: " + err.Error())
 	}
 	micros := t.UnixMicro()
 	ms, fraction := uint64(micros/1000), uint64(micros%1000)

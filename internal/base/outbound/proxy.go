@@ -188,7 +188,8 @@ func (p *Proxy) admit(r *http.Request) *Pass {
 // dial makes the connection of a request in plain HTTP.
 func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if upstreamIn(ctx) != nil {
-		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address) // the operator has named the address
+		// The operator has named the address.
+		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)
 	}
 	return p.dialer.DialContext(ctx, network, address)
 }
@@ -266,7 +267,8 @@ func (p *Pass) refuse(w http.ResponseWriter, host string, err error) {
 // come.
 func refuse(w http.ResponseWriter, status int) {
 	w.Header().Set("Connection", "close")
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a connection without one is gone
+	// A connection that takes no deadline is gone.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	w.WriteHeader(status)
 }
 

@@ -85,7 +85,8 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 		}},
 		{"PATCH deploy.", func() error {
 			url := one()
-			return c.discard(ctx, http.MethodPatch, url, map[string]any{ // another value each time, because an unchanged value causes no write
+			// Another value each time, because an unchanged value causes no write.
+			return c.discard(ctx, http.MethodPatch, url, map[string]any{
 				"source_config": map[string]any{"custom_url": fmt.Sprintf("https://agent.example/%s/%d", url[strings.LastIndex(url, "/")+1:], next.Load())},
 			})
 		}},

@@ -90,7 +90,8 @@ func startFunction(ctx context.Context, bootstrap string, declared map[string]st
 		"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local",
 	}
 	declared = maps.Clone(declared)
-	declared["SLIPWAY_AGENT_HOST"], declared["SLIPWAY_AGENT_HOST_TOKEN"] = api.URL, "none" // the function has a place for agents
+	// The function has a place for agents.
+	declared["SLIPWAY_AGENT_HOST"], declared["SLIPWAY_AGENT_HOST_TOKEN"] = api.URL, "none"
 	for name, value := range declared {
 		environment = append(environment, name+"="+value)
 	}

@@ -42,7 +42,8 @@ func (m oneMachine) run(ctx context.Context) error {
 	if err := measureStart(ctx, m.binary, data); err != nil {
 		return err
 	}
-	s, err := startServer(ctx, m.binary, data, "serve", "--cpu-profile", m.profile, "--quota", "requests_per_second=1000000") // one workspace sends all of the load
+	// One workspace sends all of the load.
+	s, err := startServer(ctx, m.binary, data, "serve", "--cpu-profile", m.profile, "--quota", "requests_per_second=1000000")
 	if err != nil {
 		return err
 	}

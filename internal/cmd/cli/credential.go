@@ -94,7 +94,8 @@ func (k savedServer) keep(name string, c credential) (refused error) {
 			return nil
 		}
 		refused = err
-		_ = keyring.Delete(keyringService, entry(name, k.URL)) // an older credential; often there is no keyring at all
+		// This is an older credential; often there is no keyring at all.
+		_ = keyring.Delete(keyringService, entry(name, k.URL))
 	}
 	k.Login.Credential = &c
 	return refused

@@ -125,7 +125,8 @@ func (w *watching) failed(ctx context.Context) error {
 	if kind := logOf(w.now.Status); kind != "" {
 		failed.next = fmt.Sprintf("slipway explain %s, or slipway logs %[1]s --kind %s --revision %s", w.name, kind, w.now.ID)
 		var err error
-		if failed.explanation, err = w.api.explain(ctx, w.address); err != nil { // the revision has failed anyway
+		if failed.explanation, err = w.api.explain(ctx, w.address); err != nil {
+			// The revision has failed anyway.
 			failed.explanation = explanation{Log: []string{"the log cannot be read: " + err.Error()}}
 		}
 		// The message of a failure may end with the last line of the log.

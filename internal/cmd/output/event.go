@@ -7,13 +7,13 @@ const (
 	KindServer     = "server"     // url, text
 	KindRepository = "repository" // url, ref
 	KindDeployment = "deployment" // deployment_id, revision_id, name
-	KindStatus     = "status"     // revision_id, status: it changed, text: how long the previous status took
+	KindStatus     = "status"     // revision_id, status, text: how long the previous status took
 	KindWaiting    = "waiting"    // status, text: nothing changed
 	KindThread     = "thread"     // thread_id, url
 	KindRun        = "run"        // run, text: a run with that question is requested
 	KindToken      = "token"      // run, run_id, text: a piece of the answer
-	KindMessage    = "message"    // run, run_id, messages: the messages that a step of the run added
-	KindQuestion   = "question"   // thread_id, name: the question's id, text: the question for which the graph has paused
+	KindMessage    = "message"    // run, run_id, messages: the messages of one step
+	KindQuestion   = "question"   // thread_id, name: the question's id, text: the question
 	KindRunEnd     = "run_end"    // run, run_id, status, text
 	KindState      = "state"      // thread_id, messages: the final thread
 	KindDeleted    = "deleted"    // deployment_id

@@ -79,7 +79,8 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	}
 	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": build.Version(), "SLIPWAY_AGENT_HOST_TOKEN": s.token}
 	s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = s.config.PrivateAddresses.String()
-	s.environment["SLIPWAY_LOOPBACK_ADDRESSES"] = "true" // its functions are processes on this machine
+	// Its functions are processes on this machine.
+	s.environment["SLIPWAY_LOOPBACK_ADDRESSES"] = "true"
 	s.environment["SLIPWAY_QUOTAS"] = s.config.Quotas.String()
 	if err := s.offerTable(); err != nil {
 		return err

@@ -59,14 +59,15 @@ func TestDoorSendsStreamsPastSAM(t *testing.T) {
 	front := newDoor(t, echo(t, "streaming").URL, echo(t, "buffered").URL)
 	host := strings.TrimPrefix(front.URL, "http://")
 	for target, want := range map[string]string{
-		"POST /d/x/threads/y/runs/stream":         "streaming",
-		"POST /d/x/threads/y/runs/wait":           "streaming",
-		"GET /d/x/threads/y/runs/z/stream?a=b":    "streaming",
-		"GET /d/x/threads/y/runs/z/join/":         "streaming",
-		"OPTIONS /d/x/threads/y/runs/stream":      "streaming",
-		"POST /d/x/threads/y/runs":                "buffered",
-		"GET /d/x/threads/y/runs/z":               "buffered",
-		"GET /d/x/threads/y%2Fruns/z":             "streaming", // no operation of the server, so it is the application's
+		"POST /d/x/threads/y/runs/stream":      "streaming",
+		"POST /d/x/threads/y/runs/wait":        "streaming",
+		"GET /d/x/threads/y/runs/z/stream?a=b": "streaming",
+		"GET /d/x/threads/y/runs/z/join/":      "streaming",
+		"OPTIONS /d/x/threads/y/runs/stream":   "streaming",
+		"POST /d/x/threads/y/runs":             "buffered",
+		"GET /d/x/threads/y/runs/z":            "buffered",
+		// The path is no operation of the server, so it is the application's.
+		"GET /d/x/threads/y%2Fruns/z":             "streaming",
 		"GET /d/x/own/route":                      "streaming",
 		"GET /d/x/threads/runs%2Fstream?q=a%2Bb&": "buffered",
 		"PATCH /v2/deployments/x?q=1;2":           "buffered",

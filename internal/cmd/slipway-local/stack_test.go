@@ -35,7 +35,8 @@ func newProgram(t *testing.T) *program {
 	check.Must(t, err)
 	p := &program{root: root, bin: filepath.Join(t.TempDir(), "slipway-local"), data: filepath.Join(t.TempDir(), "data"), address: "127.0.0.1:0"}
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-w", "-o", p.bin, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it: what is built is in Go's cache
+	// The Makefile builds it in the same way, so Go's cache has the result.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	output, err := build.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -74,7 +74,8 @@ func (s *skipped) report(w io.Writer) error {
 
 // writeWhole writes a file that appears under its name only when it is complete.
 func writeWhole(name string, write func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // only this user can read it
+	// Only this user can read it.
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err
 	}

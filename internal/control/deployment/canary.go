@@ -50,7 +50,8 @@ func (d Deployment) tries(thread string) bool {
 	if d.Canary == 0 || thread == "" {
 		return false
 	}
-	sum := sha256.Sum256([]byte(d.Slot + "/" + thread)) // ids are similar, and so are weaker hashes of them
+	// Ids are similar, and so are weaker hashes of them.
+	sum := sha256.Sum256([]byte(d.Slot + "/" + thread))
 	return binary.BigEndian.Uint64(sum[:])%100 < uint64(d.Canary)
 }
 

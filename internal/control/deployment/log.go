@@ -117,7 +117,8 @@ func (l *Logs) page(ctx context.Context, log revisionlog.Log, query revisionlog.
 // until no more lines will come. It returns the revision as it is then.
 func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, after string, send func([]revisionlog.Line) error) (revision.Revision, error) {
 	log := revisionlog.Log{Revision: ref.Revision, Kind: kind}
-	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(RefOf(ref).Key()) // a change of the deployment skips queued revisions
+	// A change of the deployment skips queued revisions.
+	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(RefOf(ref).Key())
 	defer lines.Stop()
 	defer statuses.Stop()
 	defer passed.Stop()
@@ -235,7 +236,8 @@ func (f *follower) drain(ctx context.Context) error {
 			return err
 		}
 		f.open = page.Open
-		if len(page.Lines) > 0 && len(f.revision.SecretReferences) > 0 { // the values of secrets change while the agent prints
+		// The values of secrets change while the agent prints.
+		if len(page.Lines) > 0 && len(f.revision.SecretReferences) > 0 {
 			if err := f.hide(ctx); err != nil {
 				return err
 			}

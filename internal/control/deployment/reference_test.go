@@ -184,12 +184,14 @@ func TestASecretIsUsedAsLongAsARevisionMayNeedIt(t *testing.T) {
 	refer()               // this revision waits ahead of it
 	f.wantUsers(t, "search", map[string][]string{id: {"a", "b", "c"}})
 	f.promote(t, d.Ref)
-	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}}) // a: the revision that will be retired, b: the active revision
+	// Revision a will be retired, and b is the active revision.
+	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}})
 	present := f.get(t, d.Ref)
 	if err := f.Retired(t.Context(), present, present.Retiring); err != nil {
 		t.Fatal(err)
 	}
-	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}}) // a: a rollback may go to the revision
+	// A rollback may go to revision a.
+	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}})
 	f.promote(t, d.Ref)
 	present = f.get(t, d.Ref)
 	if err := f.Retired(t.Context(), present, present.Retiring); err != nil {
@@ -313,7 +315,8 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	if _, err := f.given(t, d.Ref); err != nil {
 		t.Error(err)
 	}
-	if err := f.table.Transact(t.Context(), table.Delete{Key: named("search").Key()}); err != nil { // only a restored table can cause this
+	// Only a restored table can cause this.
+	if err := f.table.Transact(t.Context(), table.Delete{Key: named("search").Key()}); err != nil {
 		t.Fatal(err)
 	}
 	wantUnusable(revision.ReasonSecretMissing, `secret_references[0]: the workspace has no secret "search" with the key "a" any more.`)

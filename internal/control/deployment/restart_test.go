@@ -118,7 +118,8 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 	f.get(t, d.Ref) // the deployment is remembered
 	check.Must(t, f.RestartFailed(t.Context(), d.Ref, other, "START_FAILED", "It ended."))
 	check.Must(t, f.Restarted(t.Context(), d.Ref, other))
-	check.Must(t, f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no")) // the step is repeated after the end of the other restart
+	// The step is repeated after the end of the other restart.
+	check.Must(t, f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no"))
 	want := [][4]string{
 		{"deployment.restarted", active, "", "All agents were replaced by restart " + one + "."},
 		{"deployment.restart_failed", active, "START_FAILED", "The agents serve on as they were before restart " + other + ". It ended."},
@@ -141,7 +142,8 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 	f.delete(t, d.Ref)
 	check.Must(t, f.Restarted(t.Context(), d.Ref, one))
 	wantEvents()
-	check.Must(t, f.Restarted(t.Context(), deployment.Ref{Workspace: workspace, Deployment: one}, one)) // that deployment is gone
+	// That deployment is gone.
+	check.Must(t, f.Restarted(t.Context(), deployment.Ref{Workspace: workspace, Deployment: one}, one))
 }
 
 // TestWhoAsksWhatServesIsToldOfTheNewestRestart checks that the caller gets the newest restart

@@ -299,7 +299,8 @@ func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (oldest 
 	}
 	var changes []revision.Change
 	var writes []table.Write
-	stored, read := Deployment{Ref: ref}, 0 // without a slot, a revision has the status that is stored
+	// Without a slot, a revision has the status that is stored.
+	stored, read := Deployment{Ref: ref}, 0
 	for r, err := range stored.revisions(table.Items(ctx, s.table, ref.before(before, skipped))) {
 		if err != nil {
 			return "", o, err

@@ -160,7 +160,8 @@ func (s *Store) Secrets(ctx context.Context, ref Ref, sealed []byte) ([]Secret, 
 		return nil, err
 	}
 	if err := json.Unmarshal(plain, &secrets); err != nil {
-		return nil, errors.New("decode secrets: not a list") // the decoder's message could contain a part of them
+		// The decoder's message could contain a part of them.
+		return nil, errors.New("decode secrets: not a list")
 	}
 	return secrets, nil
 }

@@ -118,7 +118,8 @@ func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revis
 			left = &r
 		}
 	}
-	active := cmp.Or(d.Active, d.Previous) // a deployment that was undeleted before has no active revision until its revision is deployed
+	// A deployment that was undeleted before has no active revision until its revision is deployed.
+	active := cmp.Or(d.Active, d.Previous)
 	d.Status, d.PurgeAt, d.Stopped = Ready, time.Time{}, false
 	d.Active, d.Previous, d.Retiring, d.Next, d.Busy, d.Canary, d.Crashed, d.Graphs = "", active, "", "", false, 0, time.Time{}, nil
 	revived, err := s.revive(ctx, d)
@@ -126,7 +127,8 @@ func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revis
 		return left, revived, err
 	}
 	return left, func(ref revision.Ref, _ revision.Status, now time.Time) revision.Change {
-		return revived(ref, revision.Queued, now) // so that it tells of the revisions that it overtakes
+		// The change then tells of the revisions that it overtakes.
+		return revived(ref, revision.Queued, now)
 	}, nil
 }
 

@@ -46,7 +46,8 @@ type App struct {
 func ParseApp(text []byte) (*App, error) {
 	app := new(App)
 	if err := json.Unmarshal(text, app); err != nil {
-		return nil, errors.New("the GitHub App is not JSON with app_id, slug, client_id, client_secret and private_key") // err may quote a secret
+		// The error may quote a secret.
+		return nil, errors.New("the GitHub App is not JSON with app_id, slug, client_id, client_secret and private_key")
 	}
 	return app, nil
 }

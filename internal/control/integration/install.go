@@ -176,7 +176,8 @@ func (g *github) owns(ctx context.Context, code string, person bool, accountID i
 		return false, fault.New(fault.Invalid, "GitHub does not accept the code that it sent: it was used before, or has expired. Open the link again.")
 	}
 	if err != nil {
-		return false, fault.New(fault.Unavailable, "GitHub cannot identify you at present. Open the link again later.") // err may quote GitHub's answer
+		// The error may quote GitHub's answer.
+		return false, fault.New(fault.Unavailable, "GitHub cannot identify you at present. Open the link again later.")
 	}
 	user, err := g.as(token.AccessToken)
 	if err != nil {

@@ -169,7 +169,8 @@ func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) 
 	}
 	spec := new(compute.Release)
 	if err := json.Unmarshal(plain, spec); err != nil {
-		return nil, fmt.Errorf("decode release %s: it is not one", r.Revision) // the decoder's message could contain a part of it
+		// The decoder's message could contain a part of it.
+		return nil, fmt.Errorf("decode release %s: it is not one", r.Revision)
 	}
 	if spec.Token, err = s.cfg.Token(ctx, r.Revision); err != nil {
 		return nil, fmt.Errorf("token of release %s: %w", r.Revision, err)

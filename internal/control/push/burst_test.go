@@ -85,7 +85,8 @@ func TestTheHookOfADeploymentThatThereIs(t *testing.T) {
 	check.Must(t, store.Delete(t.Context(), gone, deployment.Deletion{}))
 	check.Must(t, store.Delete(t.Context(), gone, deployment.Deletion{Force: true}))
 	signed := push.Delivery{Signature: sign(nil, "whatever-it-is-signed-with")}
-	check.Must(t, f.Expects(t.Context(), workspace, here.Deployment, signed)) // also where pushes build nothing: a ping is answered
+	// The receiver also expects pushes that build nothing: a ping is answered.
+	check.Must(t, f.Expects(t.Context(), workspace, here.Deployment, signed))
 	for name, err := range map[string]error{
 		"no signature":           f.Expects(t.Context(), workspace, here.Deployment, push.Delivery{}),
 		"another workspace":      f.Expects(t.Context(), other, here.Deployment, signed),

@@ -124,15 +124,18 @@ func TestARenamedRepository(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	f.watch(t, workspace, d1, agent, "main", true)
-	wantBuilds(t, f.push(t, named("acme/bot", nil))) // the repository is not yet known by another name
+	// The repository is not yet known by another name.
+	wantBuilds(t, f.push(t, named("acme/bot", nil)))
 	wantBuilds(t, f.push(t, nil), "1 d1 2222")
 	wantBuilds(t, f.push(t, named("acme/bot", nil)), "1 d1 2222")
 	f.watch(t, workspace, d2, "https://github.com/acme/bot", "main", true)
 	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222")
-	wantBuilds(t, f.push(t, named("acme/bot", map[string]any{"repository.id": 12})), "1 d2 2222") // another repository took the name
+	// Another repository took the name.
+	wantBuilds(t, f.push(t, named("acme/bot", map[string]any{"repository.id": 12})), "1 d2 2222")
 	f.bind(t, other)
 	f.watch(t, other, d3, agent, "main", true)
-	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222") // a workspace knows only its own names
+	// A workspace knows only its own names.
+	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222")
 	for n := range 20 {
 		f.push(t, named("acme/r"+strings.Repeat("x", n), nil))
 	}

@@ -30,7 +30,8 @@ func TestTheHookOfADeployment(t *testing.T) {
 	f.watch(t, workspace, d1, "ssh://git@git.example.com:2222/team/agent", "main", true)
 	check.Must(t, send(d1, nil, secret))
 	wantBuilds(t, f.take(), "1 d1 2222")
-	f.watch(t, workspace, d1, "https://forge.internal/team/agent", "main", true) // another name of the host
+	// The repository's host has another name here.
+	f.watch(t, workspace, d1, "https://forge.internal/team/agent", "main", true)
 	check.Must(t, send(d1, nil, secret))
 	wantBuilds(t, f.take(), "1 d1 2222")
 	for _, changes := range []map[string]any{

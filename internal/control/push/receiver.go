@@ -76,7 +76,8 @@ func ParseSecrets(text []byte) ([]string, error) {
 		Secrets []string `json:"webhook_secrets"`
 	}
 	if err := json.Unmarshal(text, &kept); err != nil {
-		return nil, errors.New("the webhook secrets of the GitHub App are not JSON with the list webhook_secrets") // err may quote a secret
+		// The error may quote a secret.
+		return nil, errors.New("the webhook secrets of the GitHub App are not JSON with the list webhook_secrets")
 	}
 	return kept.Secrets, checkSecrets(kept.Secrets)
 }

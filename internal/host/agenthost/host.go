@@ -205,7 +205,8 @@ func await[T any](r *http.Request, wait func(context.Context) (T, error)) (any, 
 func respond(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		panic("agenthost: an answer does not encode: " + err.Error()) // answers hold strings, lists and maps of strings
+		// Answers hold strings, lists and maps of strings.
+		panic("agenthost: an answer does not encode: " + err.Error())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -37,7 +37,8 @@ func TestStreamedResponses(t *testing.T) {
 		{"/missing", `"statusCode":404`, `"Content-Type":["application/json"]`, `{"detail":"Not Found"}`, ""},
 		{"/panic", `"statusCode":500`, `"X-Request-Id"`, `{"detail":"Internal server error (request ` + invocationID + `)."}`, ""},
 		{"/panic-late", `"statusCode":200`, `"X-Request-Id"`, "half", "ResponseCutShort"},
-		{"/echo", `"statusCode":200`, `"Set-Cookie":["a=1","b=2"]`, "hello", ""}, // the process has survived all of them
+		// The process has survived all of them.
+		{"/echo", `"statusCode":200`, `"Set-Cookie":["a=1","b=2"]`, "hello", ""},
 	} {
 		answer := api.invoke(at(c.path), time.Minute)
 		prelude, body, found := strings.Cut(answer.rest(t), eightNULs)

@@ -25,7 +25,8 @@ func TestAttackConnectionsForNothing(t *testing.T) {
 	})
 	defer stop()
 	kept := clientOf(credentials)
-	kept.call(t, http.StatusOK, "GET", "/v2/deployments", nil) // its connection stays open, and is known
+	// Its connection stays open, and is known.
+	kept.call(t, http.StatusOK, "GET", "/v2/deployments", nil)
 	closed := make(chan struct{}, attackers)
 	host := strings.TrimPrefix(credentials.BaseURL, "http://")
 	requests := []string{"", "POST /v2/deployments HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n", "GET /ok HT"}

@@ -29,7 +29,8 @@ func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
 			}
 		}
 		stop()
-		check.Must(t, os.Chmod(filepath.Join(data, standalone.DatabaseFile), 0o644)) // an earlier version made it with this mode
+		// An earlier version made it with this mode.
+		check.Must(t, os.Chmod(filepath.Join(data, standalone.DatabaseFile), 0o644))
 		check.Must(t, os.Chmod(data, 0o755))
 	}
 }

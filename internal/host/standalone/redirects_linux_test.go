@@ -68,7 +68,8 @@ func TestAttackRedirectsInside(t *testing.T) {
 	c.call(t, http.StatusAccepted, "POST", path+"/test", map[string]any{})
 	for again := time.NewTicker(20 * time.Millisecond); ; <-again.C {
 		_, text := ask(t, "GET", c.base+path+"/deliveries", c.headers, nil)
-		if strings.Contains(string(text), `"response_status":307`) { // ids and times can have a 307, too
+		// Ids and times can have a 307, too.
+		if strings.Contains(string(text), `"response_status":307`) {
 			break
 		}
 		if strings.Contains(string(text), "public") { // the second guard, which sees addresses

@@ -137,7 +137,8 @@ func TestEveryMakesAPassEachInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb := &asked{trouble: true}
 		var log bytes.Buffer
-		ctx, stop := context.WithTimeout(t.Context(), time.Hour+9*time.Second) // the last pass has a second
+		// The last pass has a second.
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour+9*time.Second)
 		defer stop()
 		reconciler(tb, time.Now, slog.New(slog.NewTextHandler(&log, nil))).Every(ctx, 10*time.Second)
 		if got := tb.rollouts.Load(); got != 360 {

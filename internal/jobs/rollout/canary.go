@@ -38,7 +38,8 @@ func (r *Rollout) afterHealth(wait context.Context, at position, target compute.
 	case serving.State == compute.Progressing && r.Now().Before(end):
 		return awaitHealthy, nil
 	default:
-		return promote, nil // there is no healthy release to compare it with, and it may repair the deployment
+		// There is no healthy release to compare it with, and it may repair the deployment.
+		return promote, nil
 	}
 }
 

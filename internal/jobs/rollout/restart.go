@@ -74,7 +74,8 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 		switch {
 		case status.State == compute.Progressing:
 			return awaitRestart, nil
-		case status.State == compute.Absent: // lost with the process that ran it, or replaced by now
+		case status.State == compute.Absent:
+			// The restart was lost with the process that ran it, or was replaced.
 			return restart, nil
 		case status.State == compute.Failed && status.Reason == compute.ReasonNoCapacity && r.Now().Sub(id.Time(t.Restart)) <= roomLimit:
 			// The target tries it again, which takes minutes.

@@ -223,7 +223,8 @@ func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if !at.revision.Doomed() {
 		return again, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), compute.ReasonInternal, internalTrouble))
 	}
-	if at.deployment.Canary > 0 { // afterwards the active release serves all threads, so the canary may go
+	if at.deployment.Canary > 0 {
+		// Afterwards the active release serves all threads, so the canary may go.
 		return again, r.Deployments.EndCanary(ctx, at.deployment)
 	}
 	if err := r.discard(ctx, at.deployment, at.revision.Ref); err != nil {

@@ -249,7 +249,8 @@ func TestWhatWasActiveKeepsItsBuildWhenItsRolloutIsCutOff(t *testing.T) {
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	m.target.entered = once("Remove", func() { // the removal of the previous release, by the step that promotes
+	// The step that promotes removes the previous release.
+	m.target.entered = once("Remove", func() {
 		close(reached)
 		<-goOn
 	})
@@ -320,7 +321,8 @@ func TestAPurgeThatUndeleteMeets(t *testing.T) {
 		stopped := s.performed("StopReleases")
 		s.deleteWithin(t, d, longestWindow)
 		<-stopped
-		s.rollout.Now = func() time.Time { return farFuture } // by this clock the window is over already
+		// By this clock the window is over already.
+		s.rollout.Now = func() time.Time { return farFuture }
 		input := fmt.Sprintf(`{"step":"BeginPurge","workspace_id":%q,"deployment_id":%q,"teardown":1}`, d.Workspace, d.Deployment)
 		answered := make(chan string, 1)
 		go func() {

@@ -302,7 +302,8 @@ func TestAnAnswerThatFails(t *testing.T) {
 				return test.answer(emit)
 			}, nil)
 			kept := []string{"hi"}
-			if test.want.Name == "InvalidUpdate" { // the platform ends the run; of an agent's own error nothing is kept
+			if test.want.Name == "InvalidUpdate" {
+				// The platform ends the run; nothing is kept of an agent's own error.
 				kept = append(kept, "I was say...")
 			}
 			checkFailed(f, r, test.want, kept...)

@@ -164,7 +164,8 @@ func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 			close(end)
 			f.join(r)
 			later := f.batches(r)
-			for before := 3; before > 0 && len(later) > 0; later = later[1:] { // the metadata, the values with the input, and the first event
+			// The first three are the metadata, the values with the input, and the first event.
+			for before := 3; before > 0 && len(later) > 0; later = later[1:] {
 				before -= later[0]
 			}
 			if diff := cmp.Diff(test.want, later); diff != "" {
@@ -265,7 +266,8 @@ func TestARunWithoutReadersIsWrittenSeldom(t *testing.T) {
 			}
 			close(end)
 			f.join(r)
-			if batches := f.batches(r); !hasReader && len(batches) > 3 { // the start, the first event, all others
+			// The batches are the start, the first event, and all others.
+			if batches := f.batches(r); !hasReader && len(batches) > 3 {
 				t.Errorf("got the batches %v", batches)
 			}
 		})

@@ -61,7 +61,8 @@ func TestAttackRunsThatAreReadAheadOfWhatIsStored(t *testing.T) {
 		done.Go(func() {
 			read := 0
 			for got := range events.queue {
-				if held := room.Held(); held > total+(mostAhead+2*size)*eventCost { // one run may go on beyond the budget
+				if held := room.Held(); held > total+(mostAhead+2*size)*eventCost {
+					// One run may go on beyond the budget.
 					t.Errorf("%d bytes are held of %d", held, total)
 				}
 				events.give(got.size)

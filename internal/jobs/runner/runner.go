@@ -462,7 +462,8 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	if errors.Is(slice.Err(), context.DeadlineExceeded) {
 		return true, attempt.HandOver(last)
 	}
-	if ctx.Err() != nil { // the process is ending: the next process goes on, and this attempt did not fail
+	if ctx.Err() != nil {
+		// The process is ending: the next process goes on, and this attempt did not fail.
 		return false, errors.Join(ctx.Err(), attempt.HandOver(last))
 	}
 	if flushErr := attempt.Flush(last); flushErr != nil {

@@ -248,7 +248,8 @@ func (t *Table) deploymentOf(key table.Key, body []byte, attrs table.Attrs) (of 
 type stored struct {
 	*table.Item
 
-	of keys.DeploymentParts // without the deployment if only the header of the encrypted part names it
+	// of has no deployment if only the header of the encrypted part names it.
+	of keys.DeploymentParts
 	l  layout
 }
 

@@ -81,7 +81,8 @@ func ListFrom[T any](
 	if window.NoCursor {
 		behind = 0
 	}
-	query.Limit, query.Bytes = min(skip+window.Limit+behind, table.MaxLimit), window.Room // one more shows whether there is a next page
+	// One more shows whether there is a next page.
+	query.Limit, query.Bytes = min(skip+window.Limit+behind, table.MaxLimit), window.Room
 	var last *table.Item
 	for item, err := range from(ctx, query) {
 		if err != nil {

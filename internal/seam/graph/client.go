@@ -240,7 +240,8 @@ func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, runID stri
 	}
 	switch response.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
-		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // the agent asks for another attempt
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		// The agent asks for another attempt.
 		return nil, refusal(response, said)
 	}
 	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(said)}

@@ -193,7 +193,8 @@ func choose(own []Token, p Provider, r AuthRequest) *Token {
 	var newest *Token
 	for _, t := range slices.Backward(own) {
 		switch {
-		case !p.holds(t) || t.Agent != r.Agent: // a token of another agent must be connected to this agent
+		case !p.holds(t) || t.Agent != r.Agent:
+			// A token of another agent must be connected to this agent.
 		case r.TokenID != "":
 			if t.Token == r.TokenID {
 				return &t

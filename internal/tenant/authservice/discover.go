@@ -53,7 +53,8 @@ func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, err
 	if err := cmp.Or(s.checkURL("mcp_server_url", in.MCPServerURL), checkRedirect(in.RedirectURI)); err != nil {
 		return Provider{}, err
 	}
-	if _, err := s.Provider(ctx, in.Workspace, in.ProviderID); err == nil { // before a client is registered for nothing
+	if _, err := s.Provider(ctx, in.Workspace, in.ProviderID); err == nil {
+		// Look before a client is registered for nothing.
 		return Provider{}, fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", in.ProviderID)
 	} else if !fault.Is(err, fault.NotFound) {
 		return Provider{}, err
@@ -227,7 +228,8 @@ func (s *Service) getJSON(ctx context.Context, field, at string, into any) (bool
 	if err != nil {
 		return false, fault.New(fault.Invalid, "%s: %s", field, failed(err).words)
 	}
-	return json.Unmarshal(body, into) == nil, nil // some servers answer every request with a page that is not JSON
+	// Some servers answer every request with a page that is not JSON.
+	return json.Unmarshal(body, into) == nil, nil
 }
 
 // client is the result of a registration.
@@ -241,7 +243,8 @@ type client struct {
 func (s *Service) register(ctx context.Context, server serverMetadata, redirect string) (client, error) {
 	methods := []ClientAuth{AuthBasic, AuthPost, AuthNone}
 	first := slices.IndexFunc(methods, func(method ClientAuth) bool { return slices.Contains(server.ClientAuths, method) })
-	asked := methods[max(first, 0)] // AuthBasic if the metadata names no methods (RFC 8414, section 2)
+	// The method is AuthBasic if the metadata names no methods (RFC 8414, section 2).
+	asked := methods[max(first, 0)]
 	body := record.Encode(map[string]any{
 		"client_name": "Slipway", "redirect_uris": []string{redirect}, "response_types": []string{"code"},
 		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": asked,

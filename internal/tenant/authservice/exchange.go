@@ -138,7 +138,8 @@ func (s *Service) withClient(ctx context.Context, p Provider) context.Context {
 // grant reads a provider's answer.
 func (c conversation) grant(token *oauth2.Token) (grant, *failure) {
 	g := grant{credentials: credentials{token.AccessToken, token.RefreshToken}, label: label(token)}
-	bearer := token.TokenType == "" || strings.EqualFold(token.TokenType, "bearer") || c.provider.Type == Slack // which calls it user or bot
+	// Slack calls the type user or bot.
+	bearer := token.TokenType == "" || strings.EqualFold(token.TokenType, "bearer") || c.provider.Type == Slack
 	switch {
 	case !bearer: // RFC 6749, section 7.1: a token of an unknown type must not be used
 		return grant{}, &failure{code: codeUnusable, words: "The provider gave a token of another type than Bearer."}

@@ -146,7 +146,8 @@ func (s *Service) open(ctx context.Context, t Token) (credentials, error) {
 		return held, fmt.Errorf("open token %s: %w", t.Token, err)
 	}
 	if json.Unmarshal(plain, &held) != nil {
-		return held, fmt.Errorf("token %s does not have the sealed form", t.Token) // the decoder's own error could contain a part of it
+		// The decoder's own error could contain a part of it.
+		return held, fmt.Errorf("token %s does not have the sealed form", t.Token)
 	}
 	return held, nil
 }

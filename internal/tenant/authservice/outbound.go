@@ -72,7 +72,8 @@ func failed(err error, secrets ...string) *failure {
 		return &failure{code: codeUnreachable, words: "The provider's address is not a public one."}
 	case errors.Is(err, context.DeadlineExceeded) || isNet && netError.Timeout():
 		return &failure{code: codeUnreachable, words: "The provider did not answer in time.", temporary: true}
-	case errors.Is(err, outbound.ErrTooLarge), strings.Contains(err.Error(), outbound.ErrTooLarge.Error()): // package oauth2 keeps only an error's text
+	case errors.Is(err, outbound.ErrTooLarge), strings.Contains(err.Error(), outbound.ErrTooLarge.Error()):
+		// Package oauth2 keeps only an error's text.
 		return &failure{code: codeUnusable, words: "The provider's answer is too large.", temporary: true}
 	case isDial, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled):
 		return &failure{code: codeUnreachable, words: "The provider cannot be reached.", temporary: true}

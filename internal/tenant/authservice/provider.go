@@ -184,7 +184,8 @@ func (p ProviderSpec) checkClient(hasSecret bool) error {
 	case p.ClientAuth == AuthBasic && !hasSecret:
 		return fault.New(fault.Invalid, "token_endpoint_auth_method %s needs a client_secret.", AuthBasic)
 	case !hasSecret && !p.UsesPKCE:
-		return fault.New(fault.Invalid, "A client without a client_secret must use PKCE (uses_pkce).") // RFC 9700, section 2.1.1
+		// See RFC 9700, section 2.1.1.
+		return fault.New(fault.Invalid, "A client without a client_secret must use PKCE (uses_pkce).")
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func newOAuthServer(t *testing.T) *oauthServer {
 	o.manager.SetRefreshTokenCfg(&manage.RefreshingConfig{AccessTokenExp: lifetime, IsGenerateRefresh: true, IsRemoveAccess: true, IsRemoveRefreshing: true})
 	o.addClient(t, clientID, clientSecret)
 	o.oauth = server.NewDefaultServer(o.manager)
-	o.oauth.Config.AllowedCodeChallengeMethods = []oauth2.CodeChallengeMethod{oauth2.CodeChallengeS256, oauth2.CodeChallengePlain} // a request without a challenge counts as plain
+	// A request without a challenge counts as plain.
+	o.oauth.Config.AllowedCodeChallengeMethods = []oauth2.CodeChallengeMethod{oauth2.CodeChallengeS256, oauth2.CodeChallengePlain}
 	o.oauth.SetClientInfoHandler(func(r *http.Request) (string, string, error) {
 		if id, secret, ok := r.BasicAuth(); ok {
 			// RFC 6749, section 2.3.1: both are form encoded within the header.

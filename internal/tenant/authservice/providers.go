@@ -180,7 +180,8 @@ func (s *Service) patched(ctx context.Context, p Provider, patch ProviderPatch) 
 		return Provider{}, err
 	}
 	if patch.moves(p.ProviderSpec) {
-		if p.HasSecret && patch.ClientSecret == nil { // a caller that wants to send it to another URL must know it
+		if p.HasSecret && patch.ClientSecret == nil {
+			// A caller that wants to send it to another URL must know it.
 			return Provider{}, fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the stored secret is never sent to another address.")
 		}
 		p.endpoints++

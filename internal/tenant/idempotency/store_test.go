@@ -98,9 +98,11 @@ func TestClaimsOfADeadProcessAreVoid(t *testing.T) {
 	if err := lost.Keep(t.Context(), answer); err != nil {
 		t.Fatal(err)
 	}
-	after.refuses(t, request("lost", "b"), fault.Conflict) // an answer of the lost attempt does not count
+	// An answer of the lost attempt does not count.
+	after.refuses(t, request("lost", "b"), fault.Conflict)
 
-	(&fixture{Store: idempotency.NewStore(tb, key, now)}).refuses(t, request("lost", "b"), fault.Conflict) // where other processes serve too
+	// Other processes serve too, and refuse the request.
+	(&fixture{Store: idempotency.NewStore(tb, key, now)}).refuses(t, request("lost", "b"), fault.Conflict)
 }
 
 func TestAnAnswerIsGivenAgain(t *testing.T) {

@@ -91,7 +91,8 @@ func (pl *Place) Take(ctx context.Context, o *record.Outbox, along ...Name) erro
 	}
 	key, now := keys.Use(pl.workspace, int(pl.part)), pl.pool.now()
 	room := pl.pool.limits.Of(Stored)
-	if pl.absent && most > 0 && room > 0 { // stored bytes are counted in all parts, so there are none yet
+	if pl.absent && most > 0 && room > 0 {
+		// Stored bytes are counted in all parts, so there are none yet.
 		pl.absent = false
 		o.Add(record.New(key, kindUse, now, attrs(counts), nil))
 		return nil

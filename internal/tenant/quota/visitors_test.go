@@ -70,7 +70,8 @@ func TestAttackVisitorsAtManyProcesses(t *testing.T) {
 func TestAttackRequestsOfVisitorsAtManyProcesses(t *testing.T) {
 	t.Parallel()
 	c := fixtures.NewClock()
-	at := processes(t, c.Now, quota.Limits{}.With(quota.Requests, 80)) // 100 requests of one address in a window
+	// This allows 100 requests of one address in a window.
+	at := processes(t, c.Now, quota.Limits{}.With(quota.Requests, 80))
 	send := func(address string, times int) (served int) {
 		t.Helper()
 		for i := range times {

@@ -234,7 +234,8 @@ func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time
 		}
 		key, err := standardwebhooks.NewWebhook(string(text))
 		if err != nil {
-			return "", errors.New("the secret is not in base64") // the library's error could hold a part of it
+			// The library's error could hold a part of it.
+			return "", errors.New("the secret is not in base64")
 		}
 		signature, err := key.Sign(message.ID, now, message.Body)
 		if err != nil {

@@ -67,19 +67,25 @@ const (
 // permissions says, for each kind of resource, what each role may do to it. No role has a
 // permission that is not in the table.
 var permissions = map[string]map[Role][]Verb{
-	"deployments":     {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}}, // with their revisions
-	"deployment-logs": {Admin: {Read}, Editor: {Read}, Viewer: {Read}},                                         // which hold no secrets
+	// Revisions belong to their deployments.
+	"deployments": {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
+	// Logs hold no secrets.
+	"deployment-logs": {Admin: {Read}, Editor: {Read}, Viewer: {Read}},
 	"metrics":         {Admin: {Read}, Editor: {Read}, Viewer: {Read}},
 	"integrations":    {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"listeners":       {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
-	"auth":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // the Auth Service
-	"runs":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update, Delete}, Viewer: {Read}}, // everything in an agent server
-	"secrets":         {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // the values cannot be read
-	"webhooks":        {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
-	"events":          {Admin: {Read}, Editor: {Read}, Viewer: {Read}},
-	"workspaces":      {Admin: {Create, Read, Update, Delete}, Editor: {Read}, Viewer: {Read}}, // with members and trust rules
-	"api-keys":        {Admin: {Create, Read, Update, Delete}},
-	"audit-log":       {Admin: {Read}},
+	// The permission auth is about the Auth Service.
+	"auth": {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
+	// The permission runs is about everything in an agent server.
+	"runs": {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update, Delete}, Viewer: {Read}},
+	// The values cannot be read.
+	"secrets":  {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
+	"webhooks": {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
+	"events":   {Admin: {Read}, Editor: {Read}, Viewer: {Read}},
+	// Members and trust rules belong to their workspaces.
+	"workspaces": {Admin: {Create, Read, Update, Delete}, Editor: {Read}, Viewer: {Read}},
+	"api-keys":   {Admin: {Create, Read, Update, Delete}},
+	"audit-log":  {Admin: {Read}},
 }
 
 // May reports whether the role has a permission.

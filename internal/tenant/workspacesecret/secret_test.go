@@ -181,7 +181,8 @@ func TestWhatIsReferredToStays(t *testing.T) {
 		f.must(f.table.Transact(t.Context(), table.Delete{Key: keys.Deployment(workspace, gone)}))
 	}
 	f.refers("search", "d4", "a")
-	f.must(f.table.Transact(t.Context(), table.Delete{Key: keys.Deployment(workspace, "d4")})) // an index has not shown its note
+	// An index has not shown the note of this deployment.
+	f.must(f.table.Transact(t.Context(), table.Delete{Key: keys.Deployment(workspace, "d4")}))
 	f.must(f.Delete(t.Context(), ref("search"), nil))
 	f.wantEmpty("search")
 }

@@ -91,7 +91,8 @@ func (s *Store) open(ctx context.Context, of Secret) (Content, error) {
 	}
 	var content Content
 	if err := json.Unmarshal(plain, &content); err != nil {
-		return Content{}, errors.New("decode secret: it does not have the sealed form") // the decoder's own error could contain a part of it
+		// The decoder's own error could contain a part of it.
+		return Content{}, errors.New("decode secret: it does not have the sealed form")
 	}
 	return content, nil
 }

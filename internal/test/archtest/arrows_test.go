@@ -49,12 +49,13 @@ const adapters = "adapters"
 // modules lists the packages that may import a module, so that a new dependency is visible in
 // a review. A folder stands for all packages in it.
 var modules = map[string][]string{
-	"cuelabs.dev/go/oci":                             {"internal/seam/registry/files"},
-	"github.com/aws":                                 {adapters, "internal/host/lambdahost", "internal/host/stack", "internal/cmd/slipway", "internal/cmd/slipway-local", "internal/test/emulator"},
-	"github.com/a2aproject/a2a-go":                   {"internal/api/agentserver"},
-	"github.com/awslabs":                             {"internal/host/lambdahost"},
-	"github.com/BurntSushi/toml":                     {"internal/seam/build/framework"},
-	"github.com/coder/websocket":                     {"internal/api/web"}, // the standard library has no WebSocket
+	"cuelabs.dev/go/oci":           {"internal/seam/registry/files"},
+	"github.com/aws":               {adapters, "internal/host/lambdahost", "internal/host/stack", "internal/cmd/slipway", "internal/cmd/slipway-local", "internal/test/emulator"},
+	"github.com/a2aproject/a2a-go": {"internal/api/agentserver"},
+	"github.com/awslabs":           {"internal/host/lambdahost"},
+	"github.com/BurntSushi/toml":   {"internal/seam/build/framework"},
+	// The standard library has no WebSocket.
+	"github.com/coder/websocket":                     {"internal/api/web"},
 	"github.com/coreos/go-oidc":                      {"internal/api/oidc"},
 	"github.com/fsnotify/fsnotify":                   {"internal/cmd/cli"},
 	"github.com/go-jose/go-jose":                     {"internal/api/oidc", "internal/api/oidc/oidctest"},
@@ -72,24 +73,25 @@ var modules = map[string][]string{
 	"github.com/spf13/pflag":                         {"internal/cmd/slipway"},
 	"gopkg.in/ini.v1":                                {"internal/seam/build/framework"},
 	"golang.org/x/crypto":                            {"internal/host/standalone"},
-	"golang.org/x/net":                               {"internal/seam/build", "internal/seam/build/framework"}, // which names and values headers may have
-	"golang.org/x/oauth2":                            {"internal/tenant/authservice", "internal/control/integration", "internal/api/oidc", "internal/cmd/cli"},
-	"golang.org/x/sync":                              {"internal/base/turn", "internal/api/agentserver", "internal/tenant/apikey", "internal/tenant/authservice", "internal/cmd/bench", "internal/seam/compute/docker", "internal/cmd/demo", "internal/control/integration", "internal/control/push", "internal/agent/store", "internal/tenant/workspacesecret", "internal/seam/workflow/local", "internal/seam/table/dynamo"},
-	"golang.org/x/time":                              {"internal/api/web", "internal/test/emulator/apigateway"},
-	"golang.org/x/term":                              {"internal/cmd/cli", "internal/cmd/output"},
-	"github.com/containerd/errdefs":                  {"internal/seam/build/docker", "internal/seam/compute/docker"},
-	"github.com/docker/go-units":                     {"internal/base/disk", "internal/cmd/slipway"},
-	"github.com/distribution/reference":              {"internal/seam/compute/docker", "internal/control/deployment"},
-	"github.com/opencontainers":                      {"internal/seam/registry/files"},
-	"github.com/moby/moby":                           {"internal/seam/build/docker", "internal/seam/compute/docker"},
-	"github.com/cli/browser":                         {"internal/cmd/cli"},
-	"github.com/swaggest/swgui":                      {"internal/api/docs"},
-	"github.com/prometheus":                          {"internal/api/metrics"},
-	"github.com/robfig/cron":                         {"internal/agent/cron"},
-	"golang.org/x/sys":                               {"internal/base/child", "internal/base/disk"},
-	"github.com/zalando/go-keyring":                  {"internal/cmd/cli"},
-	"gopkg.in/yaml.v3":                               {"internal/test/template"},
-	"zombiezen.com/go/sqlite":                        {"internal/seam/table/sqlite"},
+	// The package knows which names and values headers may have.
+	"golang.org/x/net":                  {"internal/seam/build", "internal/seam/build/framework"},
+	"golang.org/x/oauth2":               {"internal/tenant/authservice", "internal/control/integration", "internal/api/oidc", "internal/cmd/cli"},
+	"golang.org/x/sync":                 {"internal/base/turn", "internal/api/agentserver", "internal/tenant/apikey", "internal/tenant/authservice", "internal/cmd/bench", "internal/seam/compute/docker", "internal/cmd/demo", "internal/control/integration", "internal/control/push", "internal/agent/store", "internal/tenant/workspacesecret", "internal/seam/workflow/local", "internal/seam/table/dynamo"},
+	"golang.org/x/time":                 {"internal/api/web", "internal/test/emulator/apigateway"},
+	"golang.org/x/term":                 {"internal/cmd/cli", "internal/cmd/output"},
+	"github.com/containerd/errdefs":     {"internal/seam/build/docker", "internal/seam/compute/docker"},
+	"github.com/docker/go-units":        {"internal/base/disk", "internal/cmd/slipway"},
+	"github.com/distribution/reference": {"internal/seam/compute/docker", "internal/control/deployment"},
+	"github.com/opencontainers":         {"internal/seam/registry/files"},
+	"github.com/moby/moby":              {"internal/seam/build/docker", "internal/seam/compute/docker"},
+	"github.com/cli/browser":            {"internal/cmd/cli"},
+	"github.com/swaggest/swgui":         {"internal/api/docs"},
+	"github.com/prometheus":             {"internal/api/metrics"},
+	"github.com/robfig/cron":            {"internal/agent/cron"},
+	"golang.org/x/sys":                  {"internal/base/child", "internal/base/disk"},
+	"github.com/zalando/go-keyring":     {"internal/cmd/cli"},
+	"gopkg.in/yaml.v3":                  {"internal/test/template"},
+	"zombiezen.com/go/sqlite":           {"internal/seam/table/sqlite"},
 }
 
 // forTests are the packages for tests whose names do not end in "test", each with a
@@ -220,7 +222,8 @@ func TestArrows(t *testing.T) {
 // brokenRule returns the rule that an import breaks, or "" if it breaks no rule.
 func brokenRule(order []row, importer, imported string) string {
 	rank := func(name string) int {
-		return slices.IndexFunc(order, func(r row) bool { return r.folder == folderOf(name) }) // infra is above all folders
+		// The folder infra is above all others.
+		return slices.IndexFunc(order, func(r row) bool { return r.folder == folderOf(name) })
 	}
 	switch {
 	case rank(imported) > rank(importer):

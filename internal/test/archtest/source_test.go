@@ -88,8 +88,8 @@ func isSelector(expression ast.Expr, name, member string) bool {
 	return ok && identifier.Name == name
 }
 
-// commentColumns is how wide a line may be that contains only a comment or the prose of a Markdown
-// file; a tab counts four.
+// commentColumns is how wide a line may be that contains a comment or the prose of a Markdown file;
+// a tab counts four.
 const commentColumns = 100
 
 // proseMarks matches what precedes the first word of a line of prose or of a comment.
@@ -105,10 +105,11 @@ func TestCommentsAreNarrow(t *testing.T) {
 			continue
 		}
 		isProse := f.proseLines()
+		isTrailing := f.trailingComments()
 		number := 0
 		for line := range strings.SplitSeq(f.text, "\n") {
 			number++
-			if !isProse(line) || !strings.Contains(line[len(proseMarks.FindString(line)):], " ") {
+			if !isTrailing[number] && (!isProse(line) || !strings.Contains(line[len(proseMarks.FindString(line)):], " ")) {
 				continue
 			}
 			if columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); columns > commentColumns {
@@ -133,6 +134,23 @@ func (f file) proseLines() func(line string) bool {
 		return !strings.HasPrefix(line, "* @") &&
 			slices.ContainsFunc([]string{"# ", "// ", "/*", "* ", `"""`}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 	}
+}
+
+// trailingComments returns the numbers of the lines of a Go file that have a comment behind code,
+// except directives to linters, which act on their own line.
+func (f file) trailingComments() map[int]bool {
+	lines := map[int]bool{}
+	if f.syntax == nil {
+		return lines
+	}
+	text := strings.Split(f.text, "\n")
+	for _, group := range f.syntax.Comments {
+		at := f.fset.Position(group.Pos())
+		if strings.TrimSpace(text[at.Line-1][:at.Column-1]) != "" && !strings.HasPrefix(group.List[0].Text, "//nolint:") {
+			lines[at.Line] = true
+		}
+	}
+	return lines
 }
 
 // markdownProse reports of each line whether it is prose: neither code, which stands between fences

@@ -33,7 +33,8 @@ func grants(t *testing.T) map[string][]string {
 			called(t, "compute/ecs", map[string]string{"ecs": "ecs", "elb": "elasticloadbalancing", "scaling": "application-autoscaling", "secrets": "secretsmanager"}),
 			called(t, "build/codebuild", map[string]string{"builds": "codebuild", "images": "ecr", "secrets": "secretsmanager"}),
 			removeImages, keepUploads, removeUploads, scalingAlarms, []string{
-				"ecs:TagResource", "iam:PassRole", "secretsmanager:TagResource", // requests need them, and no request is called so
+				// Requests need these actions, and no request has their names.
+				"ecs:TagResource", "iam:PassRole", "secretsmanager:TagResource",
 				"states:StartExecution rollout", "states:StartExecution webhook", "states:StopExecution rollout", "iam:CreateServiceLinkedRole",
 			}),
 		"Reconcile": slices.Concat(tableActions, useKey, removal, removeUploads, looking, []string{

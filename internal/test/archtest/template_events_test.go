@@ -153,7 +153,8 @@ func TestEventsOfTheAuthorizer(t *testing.T) {
 	s, wanted := stack(t, nil), places(t)
 	used := map[string]bool{}
 	for _, sample := range samples(t)["Authorizer"] {
-		var event events.APIGatewayCustomAuthorizerRequestTypeRequest // this type lacks some of the context's members
+		// This type lacks some of the context's members.
+		var event events.APIGatewayCustomAuthorizerRequestTypeRequest
 		if err := json.Unmarshal([]byte(sample.text), &event); err != nil {
 			t.Errorf("%s: %v", sample.name, err)
 		}

@@ -160,8 +160,10 @@ func places(t *testing.T) map[string]place {
 					// An operation that waits names the place where its answer can be
 					// continued, as most streams do.
 					_, streaming := headers["Location"]
-					_, isSocket := o.Responses["101"]         // a socket shares the path of a stream
-					calls := slices.Contains(o.Tags, "Tools") // the call of a tool takes as long as its run
+					// A socket shares the path of a stream.
+					_, isSocket := o.Responses["101"]
+					// The call of a tool takes as long as its run.
+					calls := slices.Contains(o.Tags, "Tools")
 					streaming = streaming || isSocket || calls || good.Content["text/event-stream"] != nil
 					wanted := place{function: i.function(o, streaming), authorizer: "Credentials", streaming: streaming, operations: map[string]string{}}
 					at := base + path

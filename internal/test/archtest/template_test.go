@@ -169,9 +169,11 @@ func TestEachFunctionIsWatched(t *testing.T) {
 			}
 		}
 		for _, f := range s.Functions {
-			if _, managed := s.Functions["Managed"+f.Name]; !managed || len(f.Routes) > 0 { // nobody calls the others
+			// Nobody calls the other functions.
+			if _, managed := s.Functions["Managed"+f.Name]; !managed || len(f.Routes) > 0 {
 				watched(f.Name, "Throttles")
-				if !slices.Contains(taskFunctions, f.Name) { // Lambda counts their expected outcomes too
+				// Lambda counts their expected outcomes too.
+				if !slices.Contains(taskFunctions, f.Name) {
 					watched(f.Name, "Errors")
 				}
 			}
@@ -185,7 +187,8 @@ func TestEachFunctionIsWatched(t *testing.T) {
 		for _, m := range s.Machines {
 			watched("arn:aws:states:us-east-1:000000000000:stateMachine:"+m.MachineName, "ExecutionsFailed", "ExecutionsTimedOut")
 		}
-		for _, counted := range []string{s.Functions["Runs"].Environment["SLIPWAY_TABLE"], "list", "due"} { // indexes count by themselves
+		// Indexes count by themselves.
+		for _, counted := range []string{s.Functions["Runs"].Environment["SLIPWAY_TABLE"], "list", "due"} {
 			watched(counted, "ReadThrottleEvents", "WriteThrottleEvents")
 		}
 		watched("StartExecution", "ThrottledEvents")
@@ -308,10 +311,13 @@ func TestTheStackIsWithinQuotas(t *testing.T) {
 	t.Parallel()
 	const maxResources, maxNodes = 500, 300
 	eachStack(t, func(t *testing.T, s *template.Stack) {
-		resources := len(s.Resources) + 2 + len(s.API.Authorizers) // deployment and stage; permissions
+		// A deployment, a stage, and a permission for each authorizer are added.
+		resources := len(s.Resources) + 2 + len(s.API.Authorizers)
 		nodes := map[string]bool{}
 		for _, f := range s.Functions {
-			resources += 1 + len(f.Routes) + 2*len(f.Schedules) // a role; a permission each; a rule with its permission
+			// A function has a role, a permission for each route, and two resources for each
+			// schedule.
+			resources += 1 + len(f.Routes) + 2*len(f.Schedules)
 			for _, route := range f.Routes {
 				for p := route.Path; p != "/"; p = path.Dir(p) {
 					nodes[p] = true

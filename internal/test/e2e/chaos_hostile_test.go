@@ -122,7 +122,9 @@ func (h *hostileTenant) run() {
 		case 1:
 			h.remove()
 		case 2:
-			h.attack(attacks[h.rng.IntN(len(attacks)-1)]) // without the last, because an agent that crashes repeatedly is not started any more
+			// The last attack is left out, because an agent that crashes repeatedly is not started
+			// any more.
+			h.attack(attacks[h.rng.IntN(len(attacks)-1)])
 		}
 		select {
 		case <-ticker.C:

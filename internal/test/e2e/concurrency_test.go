@@ -29,7 +29,8 @@ func TestRunsWaitForCapacity(t *testing.T) {
 		clients.Go(func() {
 			for _, th := range some {
 				got, err := s.do(t.Context(), "POST", th.url+"/runs", ask(askSF, shortly))
-				for err == nil && got.status == http.StatusServiceUnavailable { // the machine is busy with other tests
+				// The machine is busy with other tests.
+				for err == nil && got.status == http.StatusServiceUnavailable {
 					got, err = s.do(t.Context(), "POST", th.url+"/runs", ask(askSF, shortly))
 				}
 				if err != nil || got.status != http.StatusOK {

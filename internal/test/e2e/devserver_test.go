@@ -55,7 +55,9 @@ func TestFrameworksServer(t *testing.T) {
 			for example, stories := range agentStories {
 				for _, story := range stories {
 					if language == "node" && story == "described" {
-						continue // a compiler has half a minute for its schemas, which is not enough on a busy machine
+						// A compiler has half a minute for its schemas, which is not enough on a
+						// busy machine.
+						continue
 					}
 					for _, sdk := range sdks {
 						t.Run(sdk+"/"+story, func(t *testing.T) {

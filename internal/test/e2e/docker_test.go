@@ -137,7 +137,8 @@ func startDocker(t *testing.T, on *local) *server {
 func TestAnImageIsDeployed(t *testing.T) {
 	t.Parallel()
 	first, second := buildImage(t, "v1"), buildImage(t, "v2")
-	s := startDocker(t, newLocal(t.TempDir(), "--private-addresses")) // the images' registry is this machine
+	// The images' registry is this machine.
+	s := startDocker(t, newLocal(t.TempDir(), "--private-addresses"))
 
 	refused := imageCreation(first, map[string]any{"volumes": []any{map[string]any{"name": "config", "configMap": map[string]any{"name": "c"}}}})
 	got := s.call(t, http.StatusBadRequest, "POST", "/v2/deployments", refused, nil)

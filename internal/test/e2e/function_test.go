@@ -339,7 +339,9 @@ func TestRolloutIsKilledInEachStep(t *testing.T) {
 	for name, atAnswer := range map[string]bool{"before it has done anything": false, "when all is done": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kills, steps := once{}, map[int]string{} // by process: a rollout's last steps may run concurrently with the teardown's first steps
+			// Kills are counted by process: a rollout's last steps may run concurrently with the
+			// teardown's first steps.
+			kills, steps := once{}, map[int]string{}
 			s, seen := newTapped(t, func(m moment) bool {
 				var event struct{ Step string }
 				if !m.answer && json.Unmarshal([]byte(m.text), &event) == nil {

@@ -74,10 +74,14 @@ func TestBadInput(t *testing.T) {
 		"a thread whose id is there before": {"POST", threads, `{"thread_id": "` + thread.ID + `"}`, 409, nil, nil},
 	} {
 		if *kind != "standalone" && !utf8.ValidString(c.body) {
-			continue // API Gateway passes bodies to functions as text, and invalid text becomes U+FFFD before
+			// API Gateway passes bodies to functions as text, and invalid text becomes U+FFFD
+			// before.
+			continue
 		}
 		if *kind == "sam" && slices.Contains([]string{"no key", "a wrong key", "a path that does not exist"}, name) {
-			continue // API Gateway itself refuses these, and SAM does not support the template's responses for this
+			// API Gateway itself refuses these, and SAM does not support the template's responses
+			// for this.
+			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			var body any

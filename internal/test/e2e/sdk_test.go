@@ -131,7 +131,8 @@ func TestSDKsRemoteGraph(t *testing.T) {
 	weather := follower.server.deploy(t, agentRepository(t), "main")
 	releases := streaming
 	if *kind != "standalone" {
-		releases = []string{"Python", "JavaScript streaming"} // a stack has no room for the streams of more
+		// A stack has no room for the streams of more.
+		releases = []string{"Python", "JavaScript streaming"}
 	}
 	for _, sdk := range releases {
 		t.Run(sdk, func(t *testing.T) {

@@ -26,7 +26,8 @@ import (
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	own, mine, theirs := "own-"+rand.Text(), "mine-"+rand.Text(), "theirs-"+rand.Text()
-	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // this machine serves one repository
+	// This machine serves one repository.
+	on := newLocal(t.TempDir(), "--verbose", "--private-addresses")
 	on.env = []string{"PLANTED=" + own}
 	s := startServer(t, on)
 	more := newPlants()

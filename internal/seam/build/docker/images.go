@@ -246,7 +246,8 @@ func follow(body io.Reader, recipe dockerfile.Recipe, log io.Writer) (id, last s
 		if found := stepLine.FindStringSubmatch(m.Stream); found != nil {
 			step, _ = strconv.Atoi(found[1])
 		}
-		if made := madeLine.FindStringSubmatch(m.Stream); made != nil && step > 1 { // step 1 is the base image
+		// Step 1 is the base image.
+		if made := madeLine.FindStringSubmatch(m.Stream); made != nil && step > 1 {
 			last = made[1]
 		}
 		if m.Aux.ID != "" {

@@ -77,7 +77,8 @@ type Config struct {
 // all problems of the file. A key that only some platforms serve is refused unless it is among
 // the offers.
 func Read(tree, path string, offers ...Offer) (Config, error) {
-	root, err := os.OpenRoot(tree) // it opens no file outside the tree, not through a symbolic link either
+	// It opens no file outside the tree, not through a symbolic link either.
+	root, err := os.OpenRoot(tree)
 	if err != nil {
 		return Config{}, err
 	}

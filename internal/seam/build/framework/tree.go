@@ -27,7 +27,8 @@ func ReadFile(root *os.Root, path string, limit int64) (data []byte, err error) 
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, syscall.EISDIR // the error of a read has the path of the tree, which tenants must not learn
+		// The error of a read has the path of the tree, which tenants must not learn.
+		return nil, syscall.EISDIR
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a file")
 	}

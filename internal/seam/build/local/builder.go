@@ -136,7 +136,7 @@ type Builder struct {
 	busy    int
 	busyOf  map[string]int  // by workspace
 	turn    int             // how many jobs have got a place
-	turnOf  map[string]int  // the turn in which each workspace got its last place since all were free
+	turnOf  map[string]int  // the turn of each workspace's last place since all were free
 	waiting []*job          // in the order of Start
 	jobs    map[string]*job // the jobs that wait or run, by revision
 }
@@ -304,7 +304,8 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
 		return err
 	}
-	return child.RemoveFiles(b.recordOf(revision)) // the last: it says which files are left to erase
+	// This file is the last: it says which files are left to erase.
+	return child.RemoveFiles(b.recordOf(revision))
 }
 
 // cancel ends the job of a revision, if there is one. A job that still waits for a place ends

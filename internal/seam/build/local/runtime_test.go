@@ -134,7 +134,8 @@ func testExamples(t *testing.T, m machine) {
 			files[changed] += "\n"
 			for _, manifest := range []string{"package.json", "package-lock.json"} {
 				if text, ok := files[manifest]; ok {
-					files[manifest] = strings.Replace(text, `"name": "node-react"`, `"name": "another"`, 2) // this change is not about packages
+					// This change is not about packages.
+					files[manifest] = strings.Replace(text, `"name": "node-react"`, `"name": "another"`, 2)
 				}
 			}
 			repository.Commit(files)
@@ -144,7 +145,8 @@ func testExamples(t *testing.T, m machine) {
 			built := m.build(t, second)
 			t.Logf("second build: %s", time.Since(begun))
 			wantAgent(t, built.Artifact)
-			if same := built.Record == one.Record; same != (language == "python") { // the name of a package is in its lock file
+			// The name of a package is in its lock file.
+			if same := built.Record == one.Record; same != (language == "python") {
 				t.Errorf("the records are %+v and %+v", one.Record, built.Record)
 			}
 			if !strings.Contains(m.log(t, second), "the dependencies are as in an earlier build") {

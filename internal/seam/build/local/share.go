@@ -67,7 +67,8 @@ func linkSame(ctx context.Context, other, own *os.Root) error {
 		content, err := contentOf(own, path)
 		same, failed := contentOf(other, path)
 		if err = errors.Join(err, failed); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			return nil // the other environment was erased just now, or a package lets nobody read the file
+			// The other environment was erased just now, or a package lets nobody read the file.
+			return nil
 		}
 		if err != nil || content != same {
 			return err

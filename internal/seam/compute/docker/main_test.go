@@ -118,7 +118,8 @@ func buildImage(ctx context.Context, name, program string) error {
 
 // push pushes an image to the registry that its name says.
 func push(ctx context.Context, name string) error {
-	pushed, err := engine.ImagePush(ctx, name, client.ImagePushOptions{RegistryAuth: "e30="}) // no credentials
+	// These are no credentials.
+	pushed, err := engine.ImagePush(ctx, name, client.ImagePushOptions{RegistryAuth: "e30="})
 	if err != nil {
 		return err
 	}

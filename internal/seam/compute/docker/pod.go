@@ -47,7 +47,8 @@ func newPod(spec compute.Release) (pod, error) {
 	if err != nil {
 		return pod{}, err
 	}
-	if len(spec.ResourceSpec) == 0 { // the image was made from a repository, and the deployment's type says how much it may use
+	if len(spec.ResourceSpec) == 0 {
+		// The image was made from a repository, and the deployment's type says how much it may use.
 		parsed.CPULimit, parsed.MemoryLimitMB = spec.Resources.CPU, int64(spec.Resources.MemoryMB)
 	}
 	configurations := map[string]string{}

@@ -227,7 +227,8 @@ func (c *check) security(field string, context map[string]json.RawMessage) {
 		case name == "readOnlyRootFilesystem":
 			var flag bool
 			c.breaks(json.Unmarshal(value, &flag) != nil, field+"."+name, "it must be true or false")
-		case (name == "allowPrivilegeEscalation" || name == "privileged") && string(value) == "false": // containers run like this anyway
+		case (name == "allowPrivilegeEscalation" || name == "privileged") && string(value) == "false":
+			// Containers run like this anyway.
 		default:
 			c.breaks(true, field+"."+name, "it may have runAsUser, runAsGroup and readOnlyRootFilesystem only, and no privileges can be added")
 		}

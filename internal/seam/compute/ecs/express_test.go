@@ -37,7 +37,8 @@ func TestExpressApply(t *testing.T) {
 			t.Errorf("no %s in %s", word, body)
 		}
 	}
-	for _, word := range []string{"executionRoleArn", "primaryContainer", `"cpu"`} { // refused beside a task definition
+	// ECS refuses these members beside a task definition.
+	for _, word := range []string{"executionRoleArn", "primaryContainer", `"cpu"`} {
 		if strings.Contains(body, word) {
 			t.Errorf("%s is in %s", word, body)
 		}

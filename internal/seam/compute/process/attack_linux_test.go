@@ -34,7 +34,8 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	for i, users := range []*child.Users{nil, users} {
 		m := newMachine(t, func(c *process.Config) {
 			c.Dir, c.Private, c.Users = filepath.Join(data, "agents"+strconv.Itoa(i)), data, users
-			c.StopGrace = 100 * time.Millisecond // the process that is left is killed only after this time
+			// The process that is left is killed only after this time.
+			c.StopGrace = 100 * time.Millisecond
 		})
 		tree := filepath.Join(data, "tree"+strconv.Itoa(i))
 		check.Must(t, os.Mkdir(tree, 0o700))

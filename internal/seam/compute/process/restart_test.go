@@ -161,7 +161,8 @@ func TestASuccessorThatDoesNotStartRaisesNoAlarm(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 	m.wantRestart(t, r, m.restart(t, r, "AGENT", computetest.Exit), compute.Failed)
 	m.wantRestart(t, r, m.restart(t, r, "LATER", "exit"), compute.Healthy)
-	if got := <-raised; got.Reason != compute.ReasonEnded { // the alarm of the successor that serves, and has ended
+	// The successor that serves has ended, and raises this alarm.
+	if got := <-raised; got.Reason != compute.ReasonEnded {
 		t.Errorf("raised is %+v", got)
 	}
 }

@@ -81,7 +81,8 @@ func (t *Target) ping(ctx context.Context, base string) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // the reader of the error knows the URL
 	}
-	if err != nil && strings.Contains(err.Error(), "malformed HTTP") { // net/http has no type for this error
+	// net/http has no type for this error.
+	if err != nil && strings.Contains(err.Error(), "malformed HTTP") {
 		return fmt.Errorf("%w (%w)", errNoHTTP, err)
 	}
 	if err != nil {

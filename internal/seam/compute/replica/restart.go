@@ -46,7 +46,8 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 	next := &restart{ids: append(ids[max(0, len(ids)+1-rememberedRestarts):len(ids):len(ids)], restartID), successor: newRelease(t, spec), over: make(chan struct{})}
 	t.restarts[spec.Revision] = next
 	present := t.releases[spec.Revision]
-	if present == nil || present.report().State == compute.Failed { // no release could go on serving
+	if present == nil || present.report().State == compute.Failed {
+		// No release could go on serving.
 		if before != nil {
 			before.successor.overtake()
 		}

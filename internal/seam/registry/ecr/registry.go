@@ -108,7 +108,8 @@ func (r *Registry) make(ctx context.Context, ref registry.Ref) (types.Repository
 func (r *Registry) assume(ctx context.Context, ref registry.Ref, repository string) (aws.Credentials, error) {
 	narrow, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": []map[string]any{
 		{"Effect": "Allow", "Action": HolderActions, "Resource": repository},
-		{"Effect": "Allow", "Action": []string{"ecr:GetAuthorizationToken"}, "Resource": "*"}, // IAM knows no resource for this action
+		// IAM knows no resource for this action.
+		{"Effect": "Allow", "Action": []string{"ecr:GetAuthorizationToken"}, "Resource": "*"},
 	}})
 	if err != nil {
 		return aws.Credentials{}, err

@@ -113,7 +113,8 @@ func request(group string, log revisionlog.Log, query revisionlog.Query, after l
 	input := &cloudwatchlogs.FilterLogEventsInput{
 		LogGroupName: aws.String(group), LogStreamNamePrefix: aws.String(log.Revision + "/"),
 		StartTime: aws.Int64(from.UnixMilli()), StartFromHead: aws.Bool(!query.Backward),
-		Limit: aws.Int32(int32(min(query.Limit+100, eventLimit))), // some more, of the millisecond that the page ends in
+		// The query asks for some events more, of the millisecond that the page ends in.
+		Limit: aws.Int32(int32(min(query.Limit+100, eventLimit))),
 	}
 	if !query.To.IsZero() {
 		input.EndTime = aws.Int64(query.To.UnixMilli())
@@ -207,7 +208,8 @@ func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) 
 	now := time.Now().UnixMilli()
 	events := make([]types.InputLogEvent, len(lines))
 	for i, line := range lines {
-		events[i] = types.InputLogEvent{Message: aws.String(cmp.Or(line, "\n")), Timestamp: aws.Int64(now)} // an empty one is refused
+		// CloudWatch refuses an empty message.
+		events[i] = types.InputLogEvent{Message: aws.String(cmp.Or(line, "\n")), Timestamp: aws.Int64(now)}
 	}
 	input := &cloudwatchlogs.PutLogEventsInput{LogGroupName: aws.String(group), LogStreamName: aws.String(log.Revision + appended), LogEvents: events}
 	_, err := r.logs.PutLogEvents(ctx, input)

@@ -33,7 +33,8 @@ func (l *Logs) Read(ctx context.Context, name revisionlog.Log, query revisionlog
 	if err != nil {
 		return revisionlog.Page{}, err
 	}
-	written := l.written(name) // before the lines are read: a page of a log that is not open misses none
+	// This comes before the lines: a page of a log that is not open then misses no line.
+	written := l.written(name)
 	found, err := segments(l.dirOf(name), name.Kind)
 	if err != nil {
 		return revisionlog.Page{}, fmt.Errorf("list %s log of revision %s: %w", name.Kind, name.Revision, err)

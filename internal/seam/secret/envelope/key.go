@@ -59,7 +59,8 @@ func newKey(root []byte) (*key, error) {
 func (k *key) derive(purpose string) []byte {
 	derived, err := hkdf.Key(sha256.New, k.root[:], nil, "slipway "+purpose, sha256.Size)
 	if err != nil {
-		panic("envelope: derive a key: " + err.Error()) // only a key longer than HKDF can give is an error
+		// Only a key longer than HKDF can give is an error.
+		panic("envelope: derive a key: " + err.Error())
 	}
 	return derived
 }

@@ -57,7 +57,8 @@ func startLocal() (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the first time it is fetched
+	// The first start downloads the program.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	server, err := emulator.Start(ctx, emulator.Config{Root: filepath.Join("..", "..", "..", ".."), Registry: registry, Output: io.Discard})
 	if err != nil {

@@ -18,7 +18,8 @@ const packedBody = 128
 var packers = sync.Pool{New: func() any {
 	packer, err := flate.NewWriter(nil, flate.DefaultCompression)
 	if err != nil {
-		panic(fmt.Sprintf("dynamo: compress bodies: %v", err)) // the level is one of the package's own
+		// The level is one of the package's own levels.
+		panic(fmt.Sprintf("dynamo: compress bodies: %v", err))
 	}
 	return packer
 }}

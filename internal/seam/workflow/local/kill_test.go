@@ -99,7 +99,8 @@ func beginKillCase(c killCase, file string) error {
 		fmt.Printf("called %s\n", payload)
 		switch string(payload) {
 		case c.hangs:
-			<-time.After(time.Hour) // not select {}: without a C runtime, the runtime would report a deadlock
+			// With select {} and without a C runtime, the runtime would report a deadlock.
+			<-time.After(time.Hour)
 		case c.fails:
 			return nil, errFails
 		}

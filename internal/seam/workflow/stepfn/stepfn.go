@@ -84,7 +84,8 @@ func (e *Engine) Describe(ctx context.Context, machine workflow.Machine, name st
 		Started: clock.Cut(aws.ToTime(out.StartDate)),
 	}
 	if execution.Status == workflow.TimedOut {
-		execution.Error = cmp.Or(execution.Error, "States.Timeout") // the service documents no error for it
+		// The service documents no error for it.
+		execution.Error = cmp.Or(execution.Error, "States.Timeout")
 	}
 	if out.Output != nil {
 		execution.Output = json.RawMessage(*out.Output)

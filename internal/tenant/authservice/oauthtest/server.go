@@ -94,7 +94,8 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = consentPage.Execute(w, map[string]string{"client_id": query.Get("client_id"), "scope": query.Get("scope")}) // the browser shows what it gets
+	// The browser shows what it gets.
+	_ = consentPage.Execute(w, map[string]string{"client_id": query.Get("client_id"), "scope": query.Get("scope")})
 }
 
 // decide takes the user's decision back to the client.

@@ -81,7 +81,8 @@ func NewLagging(ctx context.Context, config LagConfig) (*Lagging, error) {
 			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 			FlushInterval: -1, // a client has its answer before the write is noted
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
-			ErrorLog:      slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug), // errors of clients that disconnect
+			// These are errors of clients that disconnect.
+			ErrorLog: slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 		},
 	}
 	if err := l.copyAll(ctx); err != nil {

@@ -23,11 +23,12 @@ func (p *Platform) environment(f Function, runtimeAPI string) []string {
 		"AWS_LAMBDA_LOG_STREAM_NAME":      "local",
 		"AWS_REGION":                      p.config.Region,
 		"AWS_DEFAULT_REGION":              p.config.Region,
-		"AWS_ACCESS_KEY_ID":               cmp.Or(f.Env["AWS_ACCESS_KEY_ID"], f.Name), // so that services know the caller
-		"AWS_SECRET_ACCESS_KEY":           cmp.Or(f.Env["AWS_SECRET_ACCESS_KEY"], "local"),
-		"_HANDLER":                        "bootstrap",
-		"LAMBDA_TASK_ROOT":                "/var/task",
-		"LAMBDA_RUNTIME_DIR":              "/var/runtime",
+		// Services know the caller by its access key.
+		"AWS_ACCESS_KEY_ID":     cmp.Or(f.Env["AWS_ACCESS_KEY_ID"], f.Name),
+		"AWS_SECRET_ACCESS_KEY": cmp.Or(f.Env["AWS_SECRET_ACCESS_KEY"], "local"),
+		"_HANDLER":              "bootstrap",
+		"LAMBDA_TASK_ROOT":      "/var/task",
+		"LAMBDA_RUNTIME_DIR":    "/var/runtime",
 	})
 	if f.Concurrency > 1 {
 		all["AWS_LAMBDA_MAX_CONCURRENCY"] = strconv.Itoa(f.Concurrency)

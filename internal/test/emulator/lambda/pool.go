@@ -146,7 +146,8 @@ func (p *pool) asked(w *worker) *lane {
 	if l.phase == busy {
 		select {
 		case call := <-l.calls:
-			p.waiting = slices.Insert(p.waiting, 0, call) // its connection broke before it got the call
+			// Its connection broke before it got the call.
+			p.waiting = slices.Insert(p.waiting, 0, call)
 		default:
 			l.call.fail(platformError(typeNoResponse, "RequestId: %s Error: the runtime asked for another call without a response", l.call.id))
 		}

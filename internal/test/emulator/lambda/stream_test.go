@@ -73,7 +73,8 @@ func TestStreamsThatFail(t *testing.T) {
 // on.
 func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()
-	p := platform(t, with(func(f *lambda.Function) { f.MaxProcesses = 1 })) // the next call waits for this process
+	// The next call waits for this process.
+	p := platform(t, with(func(f *lambda.Function) { f.MaxProcesses = 1 }))
 	for _, size := range []int{lambda.MaxStream, lambda.MaxStream + 1} {
 		stream, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "long stream", Size: size}))
 		check.Must(t, err)

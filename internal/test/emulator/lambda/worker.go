@@ -68,7 +68,8 @@ func (w *worker) live() death {
 		return unstarted(err, "")
 	}
 	server := &http.Server{Handler: w.runtimeAPI(), ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }() // it ends with the process, and only the end of the process matters
+	// It ends with the process, and only the end of the process matters.
+	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
 
 	program, err := os.Stat(f.Bootstrap)

@@ -28,7 +28,8 @@ func TestHistoryIsBounded(t *testing.T) {
 			t.Errorf("%s has %d events, want %d", name, len(got), want)
 		}
 	}
-	h.record(local.Event{Machine: "m", Name: "e8", Type: local.ExecutionStarted}) // the old execution was forgotten, and the name is used again
+	// The old execution was forgotten, and the name is used again.
+	h.record(local.Event{Machine: "m", Name: "e8", Type: local.ExecutionStarted})
 	if got := h.of(workflow.Execution{Machine: "m", Name: "e8", Status: workflow.Running}); len(got) != 1 {
 		t.Errorf("a new execution of the name has %d events, want 1", len(got))
 	}

@@ -54,7 +54,8 @@ func (h *history) record(event local.Event) {
 	defer h.mu.Unlock()
 	key := executionKey{event.Machine, event.Name}
 	log := h.logs[key]
-	if log == nil || event.Type == local.ExecutionStarted { // a name can be used again when its execution is forgotten
+	if log == nil || event.Type == local.ExecutionStarted {
+		// A name can be used again when its execution is forgotten.
 		log = h.begin(key)
 	}
 	if event.Type != local.ExecutionStarted {

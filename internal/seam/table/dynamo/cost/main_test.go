@@ -62,7 +62,8 @@ func start() (stop func() error, err error) {
 	if local.registry, err = child.Open(filepath.Join(local.dir, "processes")); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // the first time it is fetched
+	// The first start downloads the program.
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	server, err := dynamodb.Start(ctx, dynamodb.Config{Root: local.root, Registry: local.registry, Output: io.Discard})
 	if err != nil {

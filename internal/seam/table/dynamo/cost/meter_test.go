@@ -321,13 +321,16 @@ func (m *meter) transaction(answer *http.Response, a asked, body []byte, c *char
 	}
 	only := imageKey(a.keys[0])
 	if len(a.keys) > 1 || c.refused || (a.before[only] == nil && after[only] == nil) {
-		return nil // for a write that finds nothing and leaves nothing, DynamoDB Local forgets that it was part of a transaction
+		// For a write that finds nothing and leaves nothing, DynamoDB Local forgets that it was
+		// part of a transaction.
+		return nil
 	}
 	said := charge{}
 	if err := said.say(body, a); err != nil {
 		return err
 	}
-	if a.what == "Transact: update run" { // the run's worker may have changed it between the two looks
+	// The run's worker may have changed it between the two looks.
+	if a.what == "Transact: update run" {
 		c.write, c.index = said.write, said.index/2
 		return nil
 	}

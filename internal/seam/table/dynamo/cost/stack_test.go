@@ -55,8 +55,10 @@ func serve(t *testing.T, name string) *stack {
 		Args: []string{
 			filepath.Join(*built, "bin", "slipway-local"), "lambda", "--root", *built, "--build", filepath.Join(*built, "build"), "--data", data, "--listen", "127.0.0.1:0",
 			"--dynamodb", m.server.URL, "--table", name, "--reconcile-interval", "24h",
-			"--quota", "requests_per_second=1000000", // then no process reports its requests, which depends on the time
-			"--quota", "stored_bytes=1000000000000000", // then the stored bytes are not counted, which would vary by chance
+			// Then no process reports its requests, which depends on the time.
+			"--quota", "requests_per_second=1000000",
+			// Then the stored bytes are not counted, which would vary by chance.
+			"--quota", "stored_bytes=1000000000000000",
 			"--github-app", s.hub.app, "--private-addresses", // the hub is this machine
 		},
 		Env: append(os.Environ(), "SSL_CERT_FILE="+s.hub.trust, "GIT_SSL_CAINFO="+s.hub.trust), Stdout: s.log,

@@ -32,7 +32,8 @@ func main() {
 	case "fail": // an init container that fails
 		fmt.Println("there is nothing to migrate")
 		os.Exit(3)
-	case "beside": // a sidecar: serves the content of a file at a port of the agent's own loopback interface
+	case "beside":
+		// A sidecar serves the content of a file at a port of the agent's own loopback interface.
 		check(http.ListenAndServe("127.0.0.1:9090", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			text, err := os.ReadFile(os.Getenv("FILE"))
 			fmt.Fprintf(w, "%s %v", text, err)
@@ -45,7 +46,8 @@ func main() {
 		check(os.WriteFile(os.Getenv("FILE"), append(before, 'x'), 0o644))
 		fmt.Println("start", len(before)+1)
 		os.Exit(1)
-	case "fetch": // an agent that is healthy when its sidecar answers, and prints the sidecar's answer
+	case "fetch":
+		// This agent is healthy when its sidecar answers, and prints the sidecar's answer.
 		http.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
 			answer, err := http.Get("http://127.0.0.1:9090")
 			if err != nil {
