@@ -37,9 +37,9 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 	if err != nil {
 		return nil, err
 	}
-	var asked struct{ Method string }
-	_ = json.Unmarshal(*request.Body, &asked) // the package of the protocol checks the message
-	return a2aAnswer{tasks: tasks{self: asker, agent: of}, streams: asked.Method == "message/stream" || asked.Method == "tasks/resubscribe"}, nil
+	var call struct{ Method string }
+	_ = json.Unmarshal(*request.Body, &call) // the package of the protocol checks the message
+	return a2aAnswer{tasks: tasks{self: asker, agent: of}, streams: call.Method == "message/stream" || call.Method == "tasks/resubscribe"}, nil
 }
 
 // GetAssistantCard shows the card of an assistant below the address of the assistant, where
@@ -64,10 +64,10 @@ type agent struct {
 
 // agentOf finds the assistant that a request names. The error is a refusal if the caller may not
 // see it.
-func (s server) agentOf(ctx context.Context, name string, body json.RawMessage) (asker self, found agent, err error) {
+func (s server) agentOf(ctx context.Context, name string, body json.RawMessage) (asker self, named agent, err error) {
 	asker = s.self(ctx, body)
-	err = asker.read(ctx, url.URL{Path: "/assistants/" + name}, &found)
-	return asker, found, err
+	err = asker.read(ctx, url.URL{Path: "/assistants/" + name}, &named)
+	return asker, named, err
 }
 
 // card describes an assistant to clients of the protocol.

@@ -107,13 +107,13 @@ func (v leftValues) complete(task *a2a.Task, r taskRun, history *int) error {
 		return nil
 	}
 	if questions, ok := v[run.MemberQuestions]; ok {
-		var asked []map[string]any
-		if err := json.Unmarshal(questions, &asked); err != nil {
+		var interrupts []map[string]any
+		if err := json.Unmarshal(questions, &interrupts); err != nil {
 			return fmt.Errorf("read the questions of a run: %w", err)
 		}
 		task.Status.State = a2a.TaskStateInputRequired
 		artifact := &a2a.Artifact{ID: a2a.ArtifactID(r.ID), Name: "question", Description: "The agent waits for an input."}
-		for _, question := range asked {
+		for _, question := range interrupts {
 			artifact.Parts = append(artifact.Parts, a2a.DataPart{Data: question})
 		}
 		task.Artifacts = append(task.Artifacts, artifact)

@@ -25,7 +25,7 @@ type yields func(a2a.Event, error) bool
 
 func (t tasks) OnSendMessageStream(ctx context.Context, params *a2a.MessageSendParams) iter.Seq2[a2a.Event, error] {
 	return t.events(ctx, func(yield yields) error {
-		r, err := t.begin(ctx, params)
+		r, err := t.createRun(ctx, params)
 		if err != nil {
 			return err
 		}

@@ -143,7 +143,7 @@ func (t tasks) OnCancelTask(ctx context.Context, params *a2a.TaskIDParams) (*a2a
 }
 
 func (t tasks) OnSendMessage(ctx context.Context, params *a2a.MessageSendParams) (a2a.SendMessageResult, error) {
-	r, err := t.begin(ctx, params)
+	r, err := t.createRun(ctx, params)
 	if err != nil {
 		return nil, err
 	}
@@ -160,30 +160,30 @@ func (t tasks) OnSendMessage(ctx context.Context, params *a2a.MessageSendParams)
 	return t.OnGetTask(ctx, &a2a.TaskQueryParams{ID: r.task(), HistoryLength: history})
 }
 
-// begin makes a run of a message.
-func (t tasks) begin(ctx context.Context, params *a2a.MessageSendParams) (begun taskRun, err error) {
+// createRun makes a run of a message.
+func (t tasks) createRun(ctx context.Context, params *a2a.MessageSendParams) (created taskRun, err error) {
 	message := params.Message
 	if message == nil || message.Role != a2a.MessageRoleUser {
-		return begun, fmt.Errorf(`%w: message.role: must be "user"`, a2a.ErrInvalidParams)
+		return created, fmt.Errorf(`%w: message.role: must be "user"`, a2a.ErrInvalidParams)
 	}
 	thread := message.ContextID
 	switch {
 	case thread == "":
 		thread = id.New(clock.System())
 	case !isID(thread):
-		return begun, fmt.Errorf("%w: message.contextId: must be a UUID", a2a.ErrInvalidParams)
+		return created, fmt.Errorf("%w: message.contextId: must be a UUID", a2a.ErrInvalidParams)
 	}
 	body := map[string]any{"assistant_id": t.agent.ID, "if_not_exists": "create", "stream_mode": []string{"messages-tuple"}}
 	if body["input"], err = inputOfParts(message); err != nil {
-		return begun, err
+		return created, err
 	}
 	if message.TaskID != "" {
 		if thread, err = t.goOn(ctx, message, body); err != nil {
-			return begun, err
+			return created, err
 		}
 	}
-	err = t.exchange(ctx, http.MethodPost, url.URL{Path: threadPath(thread) + "/runs"}, body, &begun)
-	return begun, t.refuse(ctx, err)
+	err = t.exchange(ctx, http.MethodPost, url.URL{Path: threadPath(thread) + "/runs"}, body, &created)
+	return created, t.refuse(ctx, err)
 }
 
 // goOn makes the run of a message a part of the task that the message names. If the task waits

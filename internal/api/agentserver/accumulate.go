@@ -59,7 +59,7 @@ func (a *accumulator) add(data json.RawMessage) {
 	}
 	message.add(chunk)
 	if !a.out.muted {
-		a.out.encode("messages/partial", []any{message.shown()})
+		a.out.encode("messages/partial", []any{message.merged()})
 	}
 }
 
@@ -72,8 +72,8 @@ func (m *openMessage) add(chunk map[string]json.RawMessage) {
 	}
 }
 
-// shown returns the members of the message. Its tool calls are those that the pieces make.
-func (m *openMessage) shown() map[string]any {
+// merged returns the members of the message. Its tool calls are those that the pieces make.
+func (m *openMessage) merged() map[string]any {
 	if sum := m.content.sum(); sum != nil {
 		m.members["content"] = sum
 	}

@@ -29,8 +29,8 @@ func (s server) named(ctx context.Context, name string) (assistant.Owner, assist
 	if err != nil {
 		return owner, assistant.Assistant{}, err
 	}
-	found, err := s.Assistants.Named(ctx, owner, nameOf(name))
-	return owner, found, err
+	stored, err := s.Assistants.Named(ctx, owner, nameOf(name))
+	return owner, stored, err
 }
 
 // nameOf returns an id in the form in which ids are stored; it does not change a graph's name.
@@ -47,42 +47,42 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 	if err != nil {
 		return nil, err
 	}
-	asked := request.Body
-	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(optional.Text(asked.AssistantID)), assistant.Content{
-		Graph: asked.GraphID, Name: cmp.Or(optional.Text(asked.Name), "Untitled"), Description: asked.Description, Config: state.Present(asked.Config), Context: state.Present(asked.Context), Metadata: state.Present(asked.Metadata),
+	body := request.Body
+	created, err := s.Assistants.Create(ctx, owner, strings.ToLower(optional.Text(body.AssistantID)), assistant.Content{
+		Graph: body.GraphID, Name: cmp.Or(optional.Text(body.Name), "Untitled"), Description: body.Description, Config: state.Present(body.Config), Context: state.Present(body.Context), Metadata: state.Present(body.Metadata),
 	})
-	if fault.Is(err, fault.Conflict) && asked.AssistantID != nil && asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing {
-		made, err = s.standing(ctx, owner, *asked.AssistantID, err)
+	if fault.Is(err, fault.Conflict) && body.AssistantID != nil && body.IfExists != nil && *body.IfExists == IfExistsDoNothing {
+		created, err = s.standing(ctx, owner, *body.AssistantID, err)
 	}
-	return CreateAssistant200JSONResponse(showAssistant(made)), err
+	return CreateAssistant200JSONResponse(showAssistant(created)), err
 }
 
 // standing returns the assistant that already has an id, or the error conflict if that
 // assistant is not an assistant of the user.
 func (s server) standing(ctx context.Context, owner assistant.Owner, assistantID string, conflict error) (assistant.Assistant, error) {
-	found, err := s.Assistants.Get(ctx, owner, strings.ToLower(assistantID))
+	stored, err := s.Assistants.Get(ctx, owner, strings.ToLower(assistantID))
 	if err != nil {
-		return found, conflict
+		return stored, conflict
 	}
-	return found, matching404(nil, permitOf(ctx).filter, found.Metadata, conflict)
+	return stored, matching404(nil, permitOf(ctx).filter, stored.Metadata, conflict)
 }
 
 // GetAssistant reads an assistant.
 func (s server) GetAssistant(ctx context.Context, request GetAssistantRequestObject) (GetAssistantResponseObject, error) {
-	_, found, err := s.named(ctx, request.AssistantID)
-	return GetAssistant200JSONResponse(showAssistant(found)), err
+	_, stored, err := s.named(ctx, request.AssistantID)
+	return GetAssistant200JSONResponse(showAssistant(stored)), err
 }
 
 // PatchAssistant makes a new version of an assistant.
 func (s server) PatchAssistant(ctx context.Context, request PatchAssistantRequestObject) (PatchAssistantResponseObject, error) {
-	owner, found, err := s.named(ctx, request.AssistantID)
+	owner, stored, err := s.named(ctx, request.AssistantID)
 	if err != nil {
 		return nil, err
 	}
-	asked := request.Body
-	changed, err := s.Assistants.Update(ctx, owner, found.Assistant, assistant.Patch{
-		Graph: asked.GraphID, Name: asked.Name, Description: asked.Description,
-		Config: state.Present(asked.Config), Context: state.Present(asked.Context), Metadata: state.Present(asked.Metadata),
+	body := request.Body
+	changed, err := s.Assistants.Update(ctx, owner, stored.Assistant, assistant.Patch{
+		Graph: body.GraphID, Name: body.Name, Description: body.Description,
+		Config: state.Present(body.Config), Context: state.Present(body.Context), Metadata: state.Present(body.Metadata),
 	})
 	return PatchAssistant200JSONResponse(showAssistant(changed)), err
 }
@@ -90,18 +90,18 @@ func (s server) PatchAssistant(ctx context.Context, request PatchAssistantReques
 // DeleteAssistant removes an assistant, and, if the request asks for it, the threads whose
 // metadata names the assistant.
 func (s server) DeleteAssistant(ctx context.Context, request DeleteAssistantRequestObject) (DeleteAssistantResponseObject, error) {
-	owner, found, err := s.named(ctx, request.AssistantID)
+	owner, stored, err := s.named(ctx, request.AssistantID)
 	if err != nil {
 		return nil, err
 	}
 	if isTrue(request.Params.DeleteThreads) {
 		// The assistant is deleted last: a client that repeats an unfinished request still
 		// finds it.
-		if err := s.deleteThreadsOf(ctx, found.Assistant); err != nil {
+		if err := s.deleteThreadsOf(ctx, stored.Assistant); err != nil {
 			return nil, err
 		}
 	}
-	return DeleteAssistant204Response{}, s.Assistants.Delete(ctx, owner, found.Assistant)
+	return DeleteAssistant204Response{}, s.Assistants.Delete(ctx, owner, stored.Assistant)
 }
 
 // threadsAtOnce is how many threads of an assistant are read in one search before they are
@@ -122,16 +122,16 @@ func (s server) deleteThreadsOf(ctx context.Context, assistantID string) error {
 	search := thread.Search{Filter: thread.Filter{Metadata: filter}, SortBy: thread.SortCreated}
 	search.Limit = threadsAtOnce
 	for {
-		found, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, nil)
+		page, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, nil)
 		if err != nil {
 			return err
 		}
-		for _, t := range found.Threads {
+		for _, t := range page.Threads {
 			if err := s.Threads.Delete(ctx, t.Ref); err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}
 		}
-		if !found.More {
+		if !page.More {
 			return nil
 		}
 	}
@@ -139,15 +139,15 @@ func (s server) deleteThreadsOf(ctx context.Context, assistantID string) error {
 
 // SearchAssistants lists the assistants that match.
 func (s server) SearchAssistants(ctx context.Context, request SearchAssistantsRequestObject) (SearchAssistantsResponseObject, error) {
-	asked := request.Body
-	owner, search, err := s.assistantSearch(ctx, AssistantCount{GraphID: asked.GraphID, Metadata: asked.Metadata, Name: asked.Name})
+	body := request.Body
+	owner, search, err := s.assistantSearch(ctx, AssistantCount{GraphID: body.GraphID, Metadata: body.Metadata, Name: body.Name})
 	if err != nil {
 		return nil, err
 	}
-	search.SortBy, search.Ascending = string(optional.Or(asked.SortBy, "")), isAscending(asked.SortOrder)
-	search.Limit, search.Offset = optional.Or(asked.Limit, 10), optional.Or(asked.Offset, 0)
-	found, total, err := s.Assistants.Search(ctx, owner, search)
-	return page[Assistant]{items: web.ShowAll(found, showAssistant), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
+	search.SortBy, search.Ascending = string(optional.Or(body.SortBy, "")), isAscending(body.SortOrder)
+	search.Limit, search.Offset = optional.Or(body.Limit, 10), optional.Or(body.Offset, 0)
+	assistants, total, err := s.Assistants.Search(ctx, owner, search)
+	return page[Assistant]{items: web.ShowAll(assistants, showAssistant), selected: body.Select, offset: search.Offset, more: total > search.Offset+len(assistants), total: total}, err
 }
 
 // CountAssistants counts the assistants that match.
@@ -160,15 +160,15 @@ func (s server) CountAssistants(ctx context.Context, request CountAssistantsRequ
 	return CountAssistants200JSONResponse(total), err
 }
 
-func (s server) assistantSearch(ctx context.Context, asked AssistantCount) (assistant.Owner, assistant.Search, error) {
+func (s server) assistantSearch(ctx context.Context, body AssistantCount) (assistant.Owner, assistant.Search, error) {
 	owner, err := s.owner(ctx)
-	filter, problem := match.Parse(state.Present(asked.Metadata))
-	return owner, assistant.Search{Graph: optional.Text(asked.GraphID), Name: optional.Text(asked.Name), Metadata: filter.And(permitOf(ctx).filter)}, errors.Join(err, problem)
+	filter, problem := match.Parse(state.Present(body.Metadata))
+	return owner, assistant.Search{Graph: optional.Text(body.GraphID), Name: optional.Text(body.Name), Metadata: filter.And(permitOf(ctx).filter)}, errors.Join(err, problem)
 }
 
 // ListAssistantVersions lists the versions of an assistant, newest first.
 func (s server) ListAssistantVersions(ctx context.Context, request ListAssistantVersionsRequestObject) (ListAssistantVersionsResponseObject, error) {
-	owner, found, err := s.named(ctx, request.AssistantID)
+	owner, stored, err := s.named(ctx, request.AssistantID)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s server) ListAssistantVersions(ctx context.Context, request ListAssistant
 	if err != nil {
 		return nil, err
 	}
-	versions, err := s.Assistants.Versions(ctx, owner, found.Assistant, assistant.Search{
+	versions, err := s.Assistants.Versions(ctx, owner, stored.Assistant, assistant.Search{
 		Metadata: filter, Limit: optional.Or(request.Body.Limit, 10), Offset: optional.Or(request.Body.Offset, 0),
 	})
 	return ListAssistantVersions200JSONResponse(web.ShowAll(versions, showAssistant)), err
@@ -186,11 +186,11 @@ func (s server) ListAssistantVersions(ctx context.Context, request ListAssistant
 func (s server) SetLatestAssistantVersion(
 	ctx context.Context, request SetLatestAssistantVersionRequestObject,
 ) (SetLatestAssistantVersionResponseObject, error) {
-	owner, found, err := s.named(ctx, request.AssistantID)
+	owner, stored, err := s.named(ctx, request.AssistantID)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := s.Assistants.SetLatest(ctx, owner, found.Assistant, request.Body.Version)
+	changed, err := s.Assistants.SetLatest(ctx, owner, stored.Assistant, request.Body.Version)
 	return SetLatestAssistantVersion200JSONResponse(showAssistant(changed)), err
 }
 
@@ -210,18 +210,18 @@ func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assist
 	if d.Active == "" {
 		return assistant.Assistant{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
 	}
-	owner, found, err := s.named(ctx, body.AssistantID)
+	owner, stored, err := s.named(ctx, body.AssistantID)
 	if len(owner.Graphs) == 0 && !isID(body.AssistantID) {
 		// The agent does not say which graphs it has, or cannot answer now; it will refuse a
 		// graph that it does not have.
-		found, err = assistant.Default(d.Workspace, d.Deployment, body.AssistantID, d.Created), nil
+		stored, err = assistant.Default(d.Workspace, d.Deployment, body.AssistantID, d.Created), nil
 	}
 	if err == nil {
-		err = s.mayRun(ctx, found)
+		err = s.mayRun(ctx, stored)
 	}
 	if err != nil {
 		return assistant.Assistant{}, err
 	}
-	body.Config, body.Context, body.Metadata, err = found.Apply(state.Present(body.Config), state.Present(body.Context), state.Present(body.Metadata))
-	return found, err
+	body.Config, body.Context, body.Metadata, err = stored.Apply(state.Present(body.Config), state.Present(body.Context), state.Present(body.Metadata))
+	return stored, err
 }

@@ -36,28 +36,28 @@ func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (
 	return CancelRun204Response{}, nil
 }
 
-func actionOf(asked *CancelAction) run.Action {
-	return run.Action(optional.Or(asked, CancelActionInterrupt))
+func actionOf(action *CancelAction) run.Action {
+	return run.Action(optional.Or(action, CancelActionInterrupt))
 }
 
 // CancelRuns ends the runs of a status, or some of a thread.
 func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject) (CancelRunsResponseObject, error) {
-	asked, action := request.Body, actionOf(request.Params.Action)
-	byRun := asked.ThreadID != nil || len(asked.RunIds) > 0
-	if (asked.Status != nil) == byRun || (byRun && (asked.ThreadID == nil || len(asked.RunIds) == 0)) {
+	body, action := request.Body, actionOf(request.Params.Action)
+	byRun := body.ThreadID != nil || len(body.RunIds) > 0
+	if (body.Status != nil) == byRun || (byRun && (body.ThreadID == nil || len(body.RunIds) == 0)) {
 		return nil, fault.Shape(fault.Detail{
 			Loc: []any{"body"}, Type: "value_error", Msg: "Input should have either status, or thread_id and run_ids",
 		})
 	}
-	var found bool
+	var anyCancelled bool
 	var err error
 	if byRun {
-		found, err = s.cancelOf(ctx, *asked.ThreadID, asked.RunIds, action)
+		anyCancelled, err = s.cancelOf(ctx, *body.ThreadID, body.RunIds, action)
 	} else {
 		d := served(ctx)
-		found, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.CancelScope(*asked.Status), action, permitOf(ctx).filter)
+		anyCancelled, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.CancelScope(*body.Status), action, permitOf(ctx).filter)
 	}
-	if err == nil && !found {
+	if err == nil && !anyCancelled {
 		err = run.NothingToCancel()
 	}
 	return CancelRuns204Response{}, err
@@ -65,15 +65,15 @@ func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject)
 
 // cancelOf ends runs of a thread, from the last to the first, so that no run begins because
 // the runs before it are ended. Runs that have already ended stay as they are.
-func (s server) cancelOf(ctx context.Context, threadID string, runs []string, action run.Action) (found bool, err error) {
+func (s server) cancelOf(ctx context.Context, threadID string, runs []string, action run.Action) (anyCancelled bool, err error) {
 	for _, id := range slices.Backward(runs) {
 		err := s.Runs.Cancel(ctx, runRef(ctx, threadID, id), action)
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			return found, err
+			return anyCancelled, err
 		}
-		found = found || err == nil
+		anyCancelled = anyCancelled || err == nil
 	}
-	return found, nil
+	return anyCancelled, nil
 }
 
 // DeleteRun deletes a run that has ended.
@@ -93,9 +93,10 @@ type tie struct {
 	over bool
 }
 
-// leave is called when a connection has ended. It cancels the run if its client wants this and the
-// connection was lost before the run ended. The stop of a server does not count as such a loss.
-func (s server) leave(ctx context.Context, ref run.Ref, t tie) {
+// disconnected is called when a connection has ended. It cancels the run if its client wants this
+// and the connection was lost before the run ended. The stop of a server does not count as such a
+// loss.
+func (s server) disconnected(ctx context.Context, ref run.Ref, t tie) {
 	if !t.cancel {
 		return
 	}

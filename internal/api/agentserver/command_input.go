@@ -86,24 +86,24 @@ func (c command) refuseAnswer(answer startParams) (*int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.Runs.Refuse(c.ctx, c.ref, request)
+	failed, err := c.Runs.Refuse(c.ctx, c.ref, request)
 	if err != nil {
 		return nil, err
 	}
-	return c.behind(made.Run)
+	return c.behind(failed.Run)
 }
 
 // waitsFor checks answers against the questions that the thread waits on.
 func (c command) waitsFor(resume map[string]json.RawMessage) error {
-	asked, err := c.pending()
+	interrupts, err := c.pending()
 	if err != nil {
 		return err
 	}
-	if len(asked) == 0 {
+	if len(interrupts) == 0 {
 		return refused(InvalidArgument, "input.respond can only be used while the thread waits for an answer.")
 	}
 	for id := range resume {
-		if !slices.ContainsFunc(asked, func(q Interrupt) bool { return q.ID == id }) {
+		if !slices.ContainsFunc(interrupts, func(q Interrupt) bool { return q.ID == id }) {
 			return refused(NoSuchInterrupt, "The thread does not wait for an answer to the interrupt %.64q.", id)
 		}
 	}
@@ -113,12 +113,12 @@ func (c command) waitsFor(resume map[string]json.RawMessage) error {
 // lastUsed returns the assistant of the thread's newest run, and the configuration of that run
 // unless the command has a configuration. A copy of a thread has no run, and a client may delete
 // all runs: then the thread's metadata names the assistant.
-func (c command) lastUsed(asked json.RawMessage) (assistantID string, config json.RawMessage, err error) {
+func (c command) lastUsed(sent json.RawMessage) (assistantID string, config json.RawMessage, err error) {
 	newest, err := c.newest()
 	if missing, ok := errors.AsType[*commandError](err); ok {
 		newest.AssistantID, err = c.assistantOfThread(missing)
 	}
-	if config = state.Present(asked); config == nil {
+	if config = state.Present(sent); config == nil {
 		config = withoutCheckpoint(newest.Config)
 	}
 	return newest.AssistantID, config, err
@@ -141,14 +141,14 @@ func (c command) assistantOfThread(missing *commandError) (string, error) {
 
 // newest returns the thread's newest run.
 func (c command) newest() (run.Run, error) {
-	found, _, err := c.Runs.List(c.ctx, c.ref, run.Filter{Window: record.Window{Limit: 1}})
+	runs, _, err := c.Runs.List(c.ctx, c.ref, run.Filter{Window: record.Window{Limit: 1}})
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return run.Run{}, err
 	}
-	if len(found) == 0 {
+	if len(runs) == 0 {
 		return run.Run{}, refused(NoSuchRun, "The thread has no run yet.")
 	}
-	return found[0], nil
+	return runs[0], nil
 }
 
 // checkpointMembers are the members of configurable that name a checkpoint.

@@ -24,14 +24,14 @@ type stateGetParams struct {
 }
 
 func (c command) stateGet(p stateGetParams) (any, *int64, error) {
-	found, err := c.state(c.ctx, c.ref, checkpointRef{NS: strings.Join(p.Namespace, "|")}, false)
+	threadState, err := c.state(c.ctx, c.ref, checkpointRef{NS: strings.Join(p.Namespace, "|")}, false)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, refused(noState(p.Namespace), "%v", err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	values := found.Values
+	values := threadState.Values
 	if p.Keys != nil {
 		var all map[string]json.RawMessage
 		if json.Unmarshal(orEmpty(state.Present(values)), &all) == nil {
@@ -45,7 +45,7 @@ func (c command) stateGet(p stateGetParams) (any, *int64, error) {
 		}
 	}
 	result := map[string]any{"values": orEmpty(state.Present(values))}
-	if at := found.Checkpoint; at != nil {
+	if at := threadState.Checkpoint; at != nil {
 		result["checkpoint"] = checkpointName{optional.Text(at.CheckpointID), optional.Text(at.CheckpointNs)}
 	}
 	return result, nil, nil
@@ -80,14 +80,14 @@ func (c command) stateCheckpoints(p checkpointsParams) (any, *int64, error) {
 	if p.Limit != nil && (*p.Limit < 1 || *p.Limit > mostCheckpoints) {
 		return nil, nil, refused(InvalidArgument, "limit should be between 1 and %d.", mostCheckpoints)
 	}
-	asked := ThreadHistoryFind{Limit: p.Limit}
+	query := ThreadHistoryFind{Limit: p.Limit}
 	if p.Before != "" {
-		asked.Before = record.Encode(p.Before)
+		query.Before = record.Encode(p.Before)
 	}
 	if ns := strings.Join(p.Namespace, "|"); ns != "" {
-		asked.Checkpoint = &Checkpoint{CheckpointNs: &ns}
+		query.Checkpoint = &Checkpoint{CheckpointNs: &ns}
 	}
-	found, err := c.history(c.ctx, c.ref.Thread, asked, "body")
+	states, err := c.history(c.ctx, c.ref.Thread, query, "body")
 	if fault.Is(err, fault.NotFound) {
 		code := noState(p.Namespace)
 		if p.Before != "" {
@@ -99,7 +99,7 @@ func (c command) stateCheckpoints(p checkpointsParams) (any, *int64, error) {
 		return nil, nil, err
 	}
 	list := []checkpointSummary{}
-	for _, state := range found {
+	for _, state := range states {
 		if state.Checkpoint == nil {
 			continue
 		}
@@ -126,8 +126,8 @@ func (c command) stateFork(p forkParams) (any, *int64, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	made, before, err := c.start(startParams{AssistantID: assistantID, Input: p.Input, Config: withCheckpoint(config, checkpointRef{ID: p.CheckpointID})})
-	return map[string]string{"run_id": made.Run, "thread_id": c.ref.Thread}, before, err
+	created, before, err := c.start(startParams{AssistantID: assistantID, Input: p.Input, Config: withCheckpoint(config, checkpointRef{ID: p.CheckpointID})})
+	return map[string]string{"run_id": created.Run, "thread_id": c.ref.Thread}, before, err
 }
 
 // treeNode is a graph or a subgraph in the tree of a run.

@@ -67,14 +67,14 @@ func (s server) SendCommand(ctx context.Context, request SendCommandRequestObjec
 
 // command answers a command. An error that it returns is an error of the server or of the
 // credentials; clients get such an error as they do from every other endpoint.
-func (s server) command(ctx context.Context, ref thread.Ref, asked Command) (CommandAnswer, error) {
-	answer := CommandAnswer{Type: CommandAnswerTypeSuccess, ID: asked.ID}
-	method, known := commandMethods[asked.Method]
+func (s server) command(ctx context.Context, ref thread.Ref, sent Command) (CommandAnswer, error) {
+	answer := CommandAnswer{Type: CommandAnswerTypeSuccess, ID: sent.ID}
+	method, known := commandMethods[sent.Method]
 	if !known {
-		return answer, refuseBy(&answer, refused(UnknownCommand, "There is no command %.64q.", asked.Method))
+		return answer, refuseBy(&answer, refused(UnknownCommand, "There is no command %.64q.", sent.Method))
 	}
 	c := command{server: s, ctx: ctx, ref: ref}
-	result, before, err := method(c, orEmpty(asked.Params))
+	result, before, err := method(c, orEmpty(sent.Params))
 	if err != nil {
 		return answer, refuseBy(&answer, err)
 	}
@@ -163,8 +163,8 @@ func (c command) runStart(p startParams) (any, *int64, error) {
 			p.command, p.Input = object(map[string]any{"resume": p.Input}), nil
 		}
 	}
-	made, before, err := c.start(p)
-	return map[string]string{"run_id": made.Run}, before, err
+	created, before, err := c.start(p)
+	return map[string]string{"run_id": created.Run}, before, err
 }
 
 // isCommand reports whether an input is a command of a graph: a JavaScript client that calls
@@ -197,16 +197,16 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 	if err := p.check(); err != nil {
 		return run.Run{}, nil, err
 	}
-	made, err := c.create(c.ctx, c.ref.Thread, p.body(), run.Request{})
+	created, err := c.create(c.ctx, c.ref.Thread, p.body(), run.Request{})
 	if err != nil {
-		asked := state.Present(p.Config)
-		if fault.Is(err, fault.NotFound) && asked != nil && namesCheckpoint(asked) {
+		config := state.Present(p.Config)
+		if fault.Is(err, fault.NotFound) && config != nil && namesCheckpoint(config) {
 			err = refused(NoSuchCheckpoint, "%v", err)
 		}
-		return made, nil, err
+		return created, nil, err
 	}
-	before, err := c.behind(made.Run)
-	return made, before, err
+	before, err := c.behind(created.Run)
+	return created, before, err
 }
 
 // pending returns the questions that the thread waits on. There are no such questions if the

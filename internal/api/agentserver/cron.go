@@ -24,8 +24,8 @@ import (
 
 // CreateCron makes a cron. Each of its runs has a thread of its own.
 func (s server) CreateCron(ctx context.Context, request CreateCronRequestObject) (CreateCronResponseObject, error) {
-	made, err := s.createCron(ctx, "", request.Body)
-	return CreateCron200JSONResponse(made), err
+	created, err := s.createCron(ctx, "", request.Body)
+	return CreateCron200JSONResponse(created), err
 }
 
 // CreateThreadCron makes a cron whose runs are on a thread.
@@ -42,16 +42,16 @@ func (s server) CreateThreadCron(ctx context.Context, request CreateThreadCronRe
 	if err := matching404(err, filter, t.Metadata, thread.NotFound(t.Ref)); err != nil {
 		return nil, err
 	}
-	made, err := s.createCron(ctx, t.Thread, request.Body)
-	return CreateThreadCron200JSONResponse(made), err
+	created, err := s.createCron(ctx, t.Thread, request.Body)
+	return CreateThreadCron200JSONResponse(created), err
 }
 
-func (s server) createCron(ctx context.Context, threadID string, asked *CronCreate) (Cron, error) {
+func (s server) createCron(ctx context.Context, threadID string, body *CronCreate) (Cron, error) {
 	d := served(ctx)
 	if d.Active == "" {
 		return Cron{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
 	}
-	_, named, err := s.named(ctx, asked.AssistantID)
+	_, named, err := s.named(ctx, body.AssistantID)
 	if err == nil {
 		err = s.mayRun(ctx, named)
 	}
@@ -59,13 +59,13 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 		return Cron{}, err
 	}
 	content := cron.Content{
-		Graph: named.Graph, AssistantID: named.Assistant, Thread: threadID, Schedule: asked.Schedule, Enabled: true,
-		Request: run.Request{Strategy: run.Enqueue, StreamModes: streamModes(asked.StreamMode)},
+		Graph: named.Graph, AssistantID: named.Assistant, Thread: threadID, Schedule: body.Schedule, Enabled: true,
+		Request: run.Request{Strategy: run.Enqueue, StreamModes: streamModes(body.StreamMode)},
 	}
 	err = cronChange{
-		Config: asked.Config, Context: asked.Context, Durability: durability(asked.Durability, asked.CheckpointDuring), Enabled: asked.Enabled, EndTime: asked.EndTime, Input: asked.Input,
-		InterruptAfter: asked.InterruptAfter, InterruptBefore: asked.InterruptBefore, Metadata: asked.Metadata, MultitaskStrategy: asked.MultitaskStrategy,
-		OnRunCompleted: asked.OnRunCompleted, StreamMode: asked.StreamMode, StreamSubgraphs: asked.StreamSubgraphs, Timezone: asked.Timezone, Webhook: asked.Webhook,
+		Config: body.Config, Context: body.Context, Durability: durability(body.Durability, body.CheckpointDuring), Enabled: body.Enabled, EndTime: body.EndTime, Input: body.Input,
+		InterruptAfter: body.InterruptAfter, InterruptBefore: body.InterruptBefore, Metadata: body.Metadata, MultitaskStrategy: body.MultitaskStrategy,
+		OnRunCompleted: body.OnRunCompleted, StreamMode: body.StreamMode, StreamSubgraphs: body.StreamSubgraphs, Timezone: body.Timezone, Webhook: body.Webhook,
 	}.apply(ctx, s, &content)
 	if err != nil {
 		return Cron{}, err
@@ -73,8 +73,8 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 	// The cron's runs belong to the user that made the cron. The headers belong to this
 	// request only.
 	content.Request.Caller = &graph.Caller{User: callerOf(ctx).User}
-	made, err := s.Crons.Create(ctx, d.Workspace, d.Deployment, content)
-	return showCron(made), err
+	created, err := s.Crons.Create(ctx, d.Workspace, d.Deployment, content)
+	return showCron(created), err
 }
 
 // cronChange is a change of a cron that a request asks for. A member that is absent or null
@@ -141,8 +141,8 @@ func endTime(raw json.RawMessage, timezone string) (time.Time, error) {
 
 // GetCron reads a cron.
 func (s server) GetCron(ctx context.Context, request GetCronRequestObject) (GetCronResponseObject, error) {
-	found, err := s.Crons.Get(ctx, cronRef(ctx, request.CronID))
-	return GetCron200JSONResponse(showCron(found)), err
+	stored, err := s.Crons.Get(ctx, cronRef(ctx, request.CronID))
+	return GetCron200JSONResponse(showCron(stored)), err
 }
 
 // PatchCron changes a cron.
@@ -164,16 +164,16 @@ func (s server) DeleteCron(ctx context.Context, request DeleteCronRequestObject)
 
 // SearchCrons lists the crons that match.
 func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObject) (SearchCronsResponseObject, error) {
-	asked := request.Body
-	search, err := cronSearch(ctx, CronCount{AssistantID: asked.AssistantID, Metadata: asked.Metadata, ThreadID: asked.ThreadID})
+	body := request.Body
+	search, err := cronSearch(ctx, CronCount{AssistantID: body.AssistantID, Metadata: body.Metadata, ThreadID: body.ThreadID})
 	if err != nil {
 		return nil, err
 	}
-	search.Enabled, search.SortBy, search.Ascending = asked.Enabled, string(optional.Or(asked.SortBy, "")), isAscending(asked.SortOrder)
-	search.Window = record.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
+	search.Enabled, search.SortBy, search.Ascending = body.Enabled, string(optional.Or(body.SortBy, "")), isAscending(body.SortOrder)
+	search.Window = record.Window{Limit: optional.Or(body.Limit, 10), Offset: optional.Or(body.Offset, 0)}
 	d := served(ctx)
-	found, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
-	return page[Cron]{items: web.ShowAll(found, showCron), selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
+	crons, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
+	return page[Cron]{items: web.ShowAll(crons, showCron), selected: body.Select, offset: search.Offset, more: total > search.Offset+len(crons), total: total}, err
 }
 
 // CountCrons counts the crons that match.
@@ -187,10 +187,10 @@ func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject)
 	return CountCrons200JSONResponse(total), err
 }
 
-func cronSearch(ctx context.Context, asked CronCount) (cron.Search, error) {
-	filter, err := match.Parse(state.Present(asked.Metadata))
-	search := cron.Search{Metadata: filter.And(permitOf(ctx).filter), Thread: strings.ToLower(optional.Text(asked.ThreadID))}
-	if name := optional.Text(asked.AssistantID); name != "" {
+func cronSearch(ctx context.Context, criteria CronCount) (cron.Search, error) {
+	filter, err := match.Parse(state.Present(criteria.Metadata))
+	search := cron.Search{Metadata: filter.And(permitOf(ctx).filter), Thread: strings.ToLower(optional.Text(criteria.ThreadID))}
+	if name := optional.Text(criteria.AssistantID); name != "" {
 		if search.AssistantID = nameOf(name); !isID(name) {
 			search.AssistantID = assistant.DefaultID(name)
 		}

@@ -57,35 +57,35 @@ type ownRoute struct {
 // life of a revision. descriptionCache is safe for concurrent use; an agent is asked once, even if
 // many requests wait for the answer.
 type descriptionCache struct {
-	log   *slog.Logger
-	known *lru.Cache[string, ownDescription]
-	asked singleflight.Group
+	log          *slog.Logger
+	descriptions *lru.Cache[string, ownDescription]
+	flights      singleflight.Group
 }
 
 // of returns the description of a workspace's revision that ask gives. All waiting callers get an
 // error; it is not kept.
 func (d *descriptionCache) of(ctx context.Context, workspace, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
-	if found, ok := d.known.Get(revision); ok {
-		return found, nil
+	if description, ok := d.descriptions.Get(revision); ok {
+		return description, nil
 	}
-	answers := d.asked.DoChan(revision, func() (any, error) {
-		if found, ok := d.known.Get(revision); ok {
-			return found, nil // the answer came meanwhile
+	answers := d.flights.DoChan(revision, func() (any, error) {
+		if description, ok := d.descriptions.Get(revision); ok {
+			return description, nil // the answer came meanwhile
 		}
 		// The first caller may leave before the other callers, and its Hold is closed then.
 		hold := budget.HoldOf(ctx).Another(workspace)
 		defer hold.Close()
 		ctx := budget.Holding(context.WithoutCancel(ctx), hold)
-		var found ownDescription
+		var description ownDescription
 		err := guard.Run(nil, "ask an agent what it is", func() error {
 			answer, err := ask(ctx)
 			if err == nil {
-				found = d.read(ctx, revision, answer)
-				d.known.Put(revision, found, found.Bytes+stepBytes*found.size)
+				description = d.read(ctx, revision, answer)
+				d.descriptions.Put(revision, description, description.Bytes+stepBytes*description.size)
 			}
 			return err
 		})
-		return found, err
+		return description, err
 	})
 	select {
 	case answer := <-answers:
@@ -98,7 +98,7 @@ func (d *descriptionCache) of(ctx context.Context, workspace, revision string, a
 // read compiles the patterns of the routes in a description. A route whose pattern cannot be used
 // shadows nothing; one line of the log says how many routes these are.
 func (d *descriptionCache) read(ctx context.Context, revision string, answer graph.Description) ownDescription {
-	found := ownDescription{Description: answer}
+	description := ownDescription{Description: answer}
 	var refused error
 	for _, route := range answer.Routes {
 		compiled, err := pattern.Compile(route.Pattern)
@@ -106,18 +106,18 @@ func (d *descriptionCache) read(ctx context.Context, revision string, answer gra
 			refused = err
 			continue
 		}
-		if found.size+compiled.Size() > maxPatterns {
+		if description.size+compiled.Size() > maxPatterns {
 			refused = fmt.Errorf("the patterns of all routes are larger than %d characters, each counted as often as it is repeated", maxPatterns)
 			break
 		}
-		found.routes = append(found.routes, ownRoute{route.Methods, compiled})
-		found.size += compiled.Size()
+		description.routes = append(description.routes, ownRoute{route.Methods, compiled})
+		description.size += compiled.Size()
 	}
 	if refused != nil {
 		d.log.WarnContext(ctx, "routes of an agent's own application have patterns that are not read here",
-			"revision", revision, "routes", len(answer.Routes)-len(found.routes), "error", refused)
+			"revision", revision, "routes", len(answer.Routes)-len(description.routes), "error", refused)
 	}
-	return found
+	return description
 }
 
 // describe asks the deployment's agent for its graphs, once for each revision. Nothing is known
@@ -188,25 +188,25 @@ func (s server) graphs(ctx context.Context) ([]string, error) {
 // describedGraph returns the name of an assistant's graph, and the agent's description of it, as
 // describeTyped gives it.
 func (s server) describedGraph(ctx context.Context, assistantID string, lacks func(graph.GraphDescription) bool) (string, graph.GraphDescription, error) {
-	_, found, err := s.named(ctx, assistantID)
+	_, stored, err := s.named(ctx, assistantID)
 	if err != nil {
 		return "", graph.GraphDescription{}, err
 	}
 	described, err := s.describeTyped(ctx, lacks)
-	return found.Graph, described.Graphs[found.Graph], err
+	return stored.Graph, described.Graphs[stored.Graph], err
 }
 
 // GetAssistantSchemas shows the schemas of an assistant's graph.
 func (s server) GetAssistantSchemas(ctx context.Context, request GetAssistantSchemasRequestObject) (GetAssistantSchemasResponseObject, error) {
 	name, g, err := s.describedGraph(ctx, request.AssistantID, isUntyped)
 	return GetAssistantSchemas200JSONResponse{
-		GraphID: name, InputSchema: known(g.InputSchema), OutputSchema: known(g.OutputSchema), StateSchema: known(g.StateSchema),
-		ConfigSchema: known(g.ConfigSchema), ContextSchema: known(g.ContextSchema),
+		GraphID: name, InputSchema: schemaOrNil(g.InputSchema), OutputSchema: schemaOrNil(g.OutputSchema), StateSchema: schemaOrNil(g.StateSchema),
+		ConfigSchema: schemaOrNil(g.ConfigSchema), ContextSchema: schemaOrNil(g.ContextSchema),
 	}, err
 }
 
-// known returns nil for a schema that the agent has omitted.
-func known(schema json.RawMessage) *json.RawMessage {
+// schemaOrNil returns nil for a schema that the agent has omitted.
+func schemaOrNil(schema json.RawMessage) *json.RawMessage {
 	if schema = state.Present(schema); schema == nil {
 		return nil
 	}
@@ -281,8 +281,8 @@ func subgraphs(g graph.GraphDescription, namespace string, recurse bool) GraphSu
 		}
 		if wanted {
 			shown[ns] = SubgraphSchemas{
-				InputSchema: known(inner.InputSchema), OutputSchema: known(inner.OutputSchema), StateSchema: known(inner.StateSchema),
-				ConfigSchema: known(inner.ConfigSchema), ContextSchema: known(inner.ContextSchema),
+				InputSchema: schemaOrNil(inner.InputSchema), OutputSchema: schemaOrNil(inner.OutputSchema), StateSchema: schemaOrNil(inner.StateSchema),
+				ConfigSchema: schemaOrNil(inner.ConfigSchema), ContextSchema: schemaOrNil(inner.ContextSchema),
 			}
 		}
 	}

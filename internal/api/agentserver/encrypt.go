@@ -29,11 +29,11 @@ const (
 // server stores. The repository may make the encryption context from the request's user. What an
 // agent itself asks for is encrypted under the context of the run that it comes from.
 func encrypting(ctx context.Context, known admitted, header http.Header) (context.Context, error) {
-	asked, err := encryptionContext(header.Get(headerEncryptionContext))
+	sent, err := encryptionContext(header.Get(headerEncryptionContext))
 	if err != nil {
 		return ctx, err
 	}
-	request := cipher.Request{Context: asked}
+	request := cipher.Request{Context: sent}
 	if known.principal.Role == workspace.Agent {
 		thread, run, _ := strings.Cut(header.Get(headerRun), "/")
 		if id.Valid(thread) && id.Valid(run) {

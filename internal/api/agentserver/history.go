@@ -16,32 +16,32 @@ import (
 
 // GetThreadHistory lists a thread's states, newest first.
 func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRequestObject) (GetThreadHistoryResponseObject, error) {
-	asked := ThreadHistoryFind{Limit: request.Params.Limit}
+	query := ThreadHistoryFind{Limit: request.Params.Limit}
 	if before := request.Params.Before; before != nil && *before != "" {
-		if asked.Before = json.RawMessage(*before); !json.Valid(asked.Before) || asked.Before[0] != '{' {
-			asked.Before = record.Encode(*before)
+		if query.Before = json.RawMessage(*before); !json.Valid(query.Before) || query.Before[0] != '{' {
+			query.Before = record.Encode(*before)
 		}
 	}
-	found, err := s.history(ctx, request.ThreadID, asked, "query")
-	return shownStates{found, request.Params.Select}, err
+	states, err := s.history(ctx, request.ThreadID, query, "query")
+	return statesAnswer{states, request.Params.Select}, err
 }
 
 // FindThreadHistory lists a thread's states, newest first, with the filters of a body.
 func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error) {
-	asked := optional.Or(request.Body, ThreadHistoryFind{})
-	found, err := s.history(ctx, request.ThreadID, asked, "body")
-	return shownStates{found, asked.Select}, err
+	query := optional.Or(request.Body, ThreadHistoryFind{})
+	states, err := s.history(ctx, request.ThreadID, query, "body")
+	return statesAnswer{states, query.Select}, err
 }
 
-func (s server) history(ctx context.Context, threadID string, asked ThreadHistoryFind, where string) ([]ThreadState, error) {
+func (s server) history(ctx context.Context, threadID string, query ThreadHistoryFind, where string) ([]ThreadState, error) {
 	ref := threadRef(ctx, threadID)
-	at, err := placeOf(asked.Checkpoint, nil)
+	at, err := checkpointRefOf(query.Checkpoint, nil)
 	if err != nil {
 		return nil, err
 	}
-	limit := optional.Or(asked.Limit, 10)
+	limit := optional.Or(query.Limit, 10)
 	if at.NS != "" {
-		return s.subgraphStates(ctx, ref, at, asked, limit, where)
+		return s.subgraphStates(ctx, ref, at, query, limit, where)
 	}
 	if at.ID != "" {
 		one, err := s.state(ctx, ref, at, false)
@@ -52,29 +52,29 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 		return nil, err
 	}
 	before := int64(thread.Newest)
-	if id, err := beforeOf(asked.Before, where); err != nil {
+	if id, err := beforeOf(query.Before, where); err != nil {
 		return nil, err
 	} else if id != "" {
 		if before, err = s.Threads.Find(ctx, ref, id); err != nil {
 			return nil, err
 		}
 	}
-	found, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, state.Present(asked.Metadata)))
-	return web.ShowAll(found, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), err
+	snapshots, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, state.Present(query.Metadata)))
+	return web.ShowAll(snapshots, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), err
 }
 
 // subgraphStates lists the states of a subgraph, newest first.
-func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpointRef, asked ThreadHistoryFind, limit int, where string) ([]ThreadState, error) {
-	before, err := beforeOf(asked.Before, where)
+func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpointRef, query ThreadHistoryFind, limit int, where string) ([]ThreadState, error) {
+	before, err := beforeOf(query.Before, where)
 	if err != nil {
 		return nil, err
 	}
 	wanted := thread.Wanted{Before: before, Limit: limit}
-	if matches := matchingText(state.Present(asked.Metadata)); matches != nil {
+	if matches := matchingText(state.Present(query.Metadata)); matches != nil {
 		wanted.Match = func(c thread.Subgraph) bool { return matches(c.Metadata) }
 	}
-	found, err := s.subgraphHistory(ctx, ref, at, wanted)
-	return web.ShowAll(found, func(c thread.Subgraph) ThreadState { return inside{ref.Thread, c.RootID, nil}.state(c) }), err
+	subgraphs, err := s.subgraphHistory(ctx, ref, at, wanted)
+	return web.ShowAll(subgraphs, func(c thread.Subgraph) ThreadState { return inside{ref.Thread, c.RootID, nil}.state(c) }), err
 }
 
 // beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself,

@@ -143,7 +143,7 @@ func isAmong(tools []toolAssistant, name string) bool {
 // see, and the newest of the others. An assistant whose name is no name of a tool, or belongs to
 // several of them, has its id as the name of the tool.
 func (s toolServer) tools(ctx context.Context) ([]toolAssistant, error) {
-	found, more, err := s.search(ctx, map[string]any{"limit": mostTools})
+	assistants, more, err := s.search(ctx, map[string]any{"limit": mostTools})
 	if err != nil {
 		return nil, err
 	}
@@ -153,21 +153,21 @@ func (s toolServer) tools(ctx context.Context) ([]toolAssistant, error) {
 			return nil, err
 		}
 		standing := slices.DeleteFunc(oldest, func(a toolAssistant) bool { return !a.isDefault() })
-		found = slices.Concat(standing, slices.DeleteFunc(found, toolAssistant.isDefault))
-		found = found[:min(len(found), mostTools)]
+		assistants = slices.Concat(standing, slices.DeleteFunc(assistants, toolAssistant.isDefault))
+		assistants = assistants[:min(len(assistants), mostTools)]
 	}
 	names := map[string]int{}
-	for _, a := range found {
+	for _, a := range assistants {
 		names[a.Name]++
 		names[a.ID]++ // an assistant may have the id of another assistant as its name
 	}
-	for i, a := range found {
-		found[i].tool = a.ID
+	for i, a := range assistants {
+		assistants[i].tool = a.ID
 		if names[a.Name] == 1 && toolName.MatchString(a.Name) {
-			found[i].tool = a.Name
+			assistants[i].tool = a.Name
 		}
 	}
-	return found, nil
+	return assistants, nil
 }
 
 // isDefault reports whether the assistant is the default assistant of its graph.
@@ -175,7 +175,7 @@ func (a toolAssistant) isDefault() bool { return a.ID == assistant.DefaultID(a.G
 
 // find returns the assistant that a call names though it is not among the tools that are shown: by
 // its id, by the name of a graph, or by its name if no other assistant has this name.
-func (s toolServer) find(ctx context.Context, name string, described ownDescription) (found []toolAssistant, err error) {
+func (s toolServer) find(ctx context.Context, name string, described ownDescription) (assistants []toolAssistant, err error) {
 	if !toolName.MatchString(name) {
 		return nil, nil
 	}
@@ -184,8 +184,8 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 		assistantID = assistant.DefaultID(name)
 	}
 	if isID(assistantID) {
-		found = make([]toolAssistant, 1)
-		err := s.read(ctx, url.URL{Path: "/assistants/" + assistantID}, &found[0])
+		assistants = make([]toolAssistant, 1)
+		err := s.read(ctx, url.URL{Path: "/assistants/" + assistantID}, &assistants[0])
 		if isMissing(err) {
 			return nil, nil
 		}
@@ -197,33 +197,33 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 		if err != nil {
 			return nil, err
 		}
-		found = slices.DeleteFunc(some, func(a toolAssistant) bool { return a.Name != name })
-		if more || len(found) > 1 {
+		assistants = slices.DeleteFunc(some, func(a toolAssistant) bool { return a.Name != name })
+		if more || len(assistants) > 1 {
 			return nil, nil
 		}
 	}
-	for i := range found {
-		found[i].tool = name
+	for i := range assistants {
+		assistants[i].tool = name
 	}
-	return found, nil
+	return assistants, nil
 }
 
 // search returns the assistants that the caller may see and that a search asks for. It reports
 // whether there are more.
-func (s toolServer) search(ctx context.Context, asked map[string]any) (found []toolAssistant, more bool, err error) {
-	asked["select"] = []string{"assistant_id", "graph_id", "name", "description"}
+func (s toolServer) search(ctx context.Context, query map[string]any) (assistants []toolAssistant, more bool, err error) {
+	query["select"] = []string{"assistant_id", "graph_id", "name", "description"}
 	answer := recording{limit: maxOwnAnswer}
-	err = s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, asked)
+	err = s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, query)
 	if answer.full {
 		return nil, false, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxOwnAnswer)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if err := json.Unmarshal(answer.body.Bytes(), &found); err != nil {
+	if err := json.Unmarshal(answer.body.Bytes(), &assistants); err != nil {
 		return nil, false, fmt.Errorf("read the assistants: %w", err)
 	}
-	return found, answer.Header().Get("X-Pagination-Next") != "", nil
+	return assistants, answer.Header().Get("X-Pagination-Next") != "", nil
 }
 
 // call makes a run on a thread of its own, and returns its final values.

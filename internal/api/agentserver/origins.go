@@ -35,11 +35,11 @@ func (s server) originsOf(d deployment.Deployment) *web.Origins {
 }
 
 // originsOf are the rules that a configuration file has, nil if it has none.
-func originsOf(asked *build.HTTP) *web.Origins {
-	if asked == nil || asked.CORS == nil {
+func originsOf(settings *build.HTTP) *web.Origins {
+	if settings == nil || settings.CORS == nil {
 		return nil
 	}
-	c := asked.CORS
+	c := settings.CORS
 	rules := &web.Origins{Allowed: c.Origins, Methods: c.Methods, Headers: c.Headers, Exposed: c.Exposed, Credentials: c.Credentials}
 	if c.MaxAge != nil {
 		rules.MaxAge = strconv.Itoa(*c.MaxAge)

@@ -22,8 +22,8 @@ type outlet struct {
 	held []web.Event
 	size int
 	err  error
-	// made is how many stream events were made of the present event of the log.
-	made int
+	// encoded is how many stream events were made of the present event of the log.
+	encoded int
 }
 
 // each translates events of the log, and sends what is made of them. It calls send at least once,
@@ -31,13 +31,13 @@ type outlet struct {
 func (o *outlet) each(events []run.Event, after int64, translate func(run.Event) error) error {
 	defer func() { o.muted = false }()
 	for _, event := range events {
-		o.muted, o.made = event.Position <= after, 0
+		o.muted, o.encoded = event.Position <= after, 0
 		if err := translate(event); err != nil {
 			return err
 		}
 		// If one event becomes several events, the last event carries the id: a client that
 		// reconnects with the id has received all of them.
-		if o.made > 0 {
+		if o.encoded > 0 {
 			o.name(strconv.FormatInt(event.Position, 10))
 		}
 		if o.release(); o.err != nil {
@@ -55,7 +55,7 @@ func (o *outlet) add(name string, data []byte) {
 	o.release()
 	o.held = append(o.held, web.Event{Name: name, Data: data})
 	o.size += len(data)
-	o.made++
+	o.encoded++
 }
 
 // encode is add for data that is encoded only if the client does not have the event.

@@ -74,12 +74,12 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 			return known, none
 		}
 	}
-	asked, err := s.strangers.begin(r, own, identified)
+	authentication, err := s.strangers.admit(r, own, identified)
 	if err != nil {
 		return known, err
 	}
 	letIn := false
-	defer func() { asked.answered(letIn) }()
+	defer func() { authentication.answered(letIn) }()
 	user, err := s.admitUser(r, own)
 	letIn = err == nil
 	return user, err
@@ -102,11 +102,11 @@ func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployme
 
 // admitUser asks the repository which user sent the request.
 func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, error) {
-	asked := graph.Request{
+	request := graph.Request{
 		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, strings.Replace(base, "{deployment_id}", r.PathValue("deployment_id"), 1)),
 		PathParams: pathParams(r), Query: r.URL.RawQuery, Headers: ownHeaders(r),
 	}
-	ruling, err := s.rule(r.Context(), d, graph.Invocation{Operation: graph.OperationAuthenticate, Request: &asked})
+	ruling, err := s.rule(r.Context(), d, graph.Invocation{Operation: graph.OperationAuthenticate, Request: &request})
 	if err != nil {
 		return admitted{}, err
 	}
@@ -122,9 +122,9 @@ func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, e
 	return admitted{d, workspace.Principal{Workspace: d.Workspace, Subject: identity}, ruling.User}, nil
 }
 
-func (s server) rule(ctx context.Context, d deployment.Deployment, asked graph.Invocation) (graph.Ruling, error) {
+func (s server) rule(ctx context.Context, d deployment.Deployment, invocation graph.Invocation) (graph.Ruling, error) {
 	return askAgent(ctx, s, d.Workspace, func(ctx context.Context) (graph.Ruling, error) {
-		return s.Agents.Rule(ctx, d.Workspace, d.Deployment, asked)
+		return s.Agents.Rule(ctx, d.Workspace, d.Deployment, invocation)
 	})
 }
 
@@ -257,12 +257,12 @@ func (s server) decide(ctx context.Context, user json.RawMessage, to access, val
 
 // labels reads a namespace that a handler has made, whose labels are not empty and have no periods.
 func labels(raw json.RawMessage) ([]string, error) {
-	var found []string
-	if err := json.Unmarshal(state.OrNull(raw), &found); err != nil {
+	var names []string
+	if err := json.Unmarshal(state.OrNull(raw), &names); err != nil {
 		return nil, fmt.Errorf("read the namespace: %w", err)
 	}
-	if slices.ContainsFunc(found, func(label string) bool { return label == "" || strings.Contains(label, ".") }) {
+	if slices.ContainsFunc(names, func(label string) bool { return label == "" || strings.Contains(label, ".") }) {
 		return nil, fault.New(fault.Invalid, "The repository's own authentication has made a namespace with a label that is empty or has a period.")
 	}
-	return found, nil
+	return names, nil
 }

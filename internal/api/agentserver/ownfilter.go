@@ -66,11 +66,11 @@ func contained(operand json.RawMessage) (any, error) {
 // scalar accepts a string, a number or a boolean. A null would stand for a user that a handler
 // has not found.
 func scalar(value json.RawMessage) (any, error) {
-	var found any
-	if err := json.Unmarshal(state.OrNull(value), &found); err != nil {
+	var decoded any
+	if err := json.Unmarshal(state.OrNull(value), &decoded); err != nil {
 		return nil, err
 	}
-	switch found.(type) {
+	switch decoded.(type) {
 	case string, float64, bool:
 		return value, nil
 	}

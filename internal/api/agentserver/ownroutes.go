@@ -49,18 +49,18 @@ func (s server) yield(w http.ResponseWriter, r *http.Request, o web.Operation, k
 			return false // the refusal says enough
 		}
 	}
-	asked := d.Settings.HTTP
-	if asked == nil || (refused == nil && known.principal.Role == workspace.Agent) {
+	settings := d.Settings.HTTP
+	if settings == nil || (refused == nil && known.principal.Role == workspace.Agent) {
 		return false
 	}
 	s.markOrigin(w, r, d)
-	if asked.MountPrefix != "" && !isMounted(r.Context()) {
+	if settings.MountPrefix != "" && !isMounted(r.Context()) {
 		if !s.otherwise(w, r) {
 			s.mux.Error(w, r, fault.New(fault.NotFound, "Not Found"))
 		}
 		return true
 	}
-	if asked.App != "" {
+	if settings.App != "" {
 		shadowed, err := s.shadows(r, d)
 		if err != nil && refused == nil {
 			s.mux.Error(w, r, err)
@@ -71,7 +71,7 @@ func (s server) yield(w http.ResponseWriter, r *http.Request, o web.Operation, k
 			return true
 		}
 	}
-	if refused == nil && disabled(asked, o) {
+	if refused == nil && disabled(settings, o) {
 		s.mux.Error(w, r, fault.New(fault.NotFound, "Not Found"))
 		return true
 	}
@@ -79,18 +79,18 @@ func (s server) yield(w http.ResponseWriter, r *http.Request, o web.Operation, k
 }
 
 // disabled reports whether a group of routes to which an operation belongs is not served.
-func disabled(asked *build.HTTP, o web.Operation) bool {
+func disabled(settings *build.HTTP, o web.Operation) bool {
 	_, path, _ := strings.Cut(o.Pattern, " ")
 	words := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	switch first := words[0]; {
 	case slices.Contains(words, "runs") || slices.Contains(words, "commands"):
-		return asked.Disables("runs") || (first == "threads" && asked.Disables("threads"))
+		return settings.Disables("runs") || (first == "threads" && settings.Disables("threads"))
 	case first == "info" || first == "metrics":
-		return asked.Disables("meta")
+		return settings.Disables("meta")
 	case first == ".well-known": // it has the cards of assistants
-		return asked.Disables("a2a")
+		return settings.Disables("a2a")
 	default:
-		return asked.Disables(first)
+		return settings.Disables(first)
 	}
 }
 
@@ -105,14 +105,14 @@ func (s server) otherwise(w http.ResponseWriter, r *http.Request) bool {
 		s.mux.Error(w, r, err)
 		return true
 	}
-	asked := d.Settings.HTTP
-	if asked == nil {
+	settings := d.Settings.HTTP
+	if settings == nil {
 		return false
 	}
-	if asked.MountPrefix != "" && !isMounted(r.Context()) {
-		return s.mount(w, r, asked.MountPrefix)
+	if settings.MountPrefix != "" && !isMounted(r.Context()) {
+		return s.mount(w, r, settings.MountPrefix)
 	}
-	if asked.App == "" && !asked.IsUI(ownPath(r.URL.Path)) {
+	if settings.App == "" && !settings.IsUI(ownPath(r.URL.Path)) {
 		return false
 	}
 	if len(s.mux.Allowed(r)) > 0 && !web.IsPreflight(r) {
@@ -215,13 +215,13 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 	}
 	// All such requests are counted together, also requests to routes in the place of a route
 	// of the server.
-	asked := r.WithContext(context.WithValue(r.Context(), visitKey{}, visit))
-	asked.Pattern = base + ownRoutes
+	visited := r.WithContext(context.WithValue(r.Context(), visitKey{}, visit))
+	visited.Pattern = base + ownRoutes
 	if s.Metrics != nil {
-		s.Metrics.Count(d.Deployment, w, asked, handler)
+		s.Metrics.Count(d.Deployment, w, visited, handler)
 		return
 	}
-	handler.ServeHTTP(w, asked)
+	handler.ServeHTTP(w, visited)
 }
 
 // below is the path of the deployment's URL as the client wrote it. The public address may have a

@@ -19,12 +19,12 @@ const (
 	memberNamespace = "namespace"
 )
 
-// asked is a request in the form in which the repository's own authentication decides about
+// accessRequest is a request in the form in which the repository's own authentication decides about
 // it.
-type asked struct {
+type accessRequest struct {
 	access
 	// parts are decided about one by one: a batch has several parts.
-	parts []askedPart
+	parts []accessPart
 	// thread is the thread that the body names; "" if it names no thread.
 	thread string
 	// mayCome says that the thread may be created later, or that the request creates it.
@@ -36,9 +36,9 @@ type asked struct {
 	command map[string]json.RawMessage
 }
 
-// askedPart is the body of a request, or one element of it, with the values from the path and
+// accessPart is the body of a request, or one element of it, with the values from the path and
 // the query.
-type askedPart struct {
+type accessPart struct {
 	body map[string]json.RawMessage
 	form
 	// ids are the ids in the path.
@@ -82,9 +82,9 @@ var commandMembers = []string{
 	"checkpoint_id", "run_id", memberNamespace, "keys", "limit", "before",
 }
 
-// askedOf reads a request that was checked.
-func askedOf(r *http.Request, o web.Operation) (asked, error) {
-	a := asked{access: accessOf(o.Permission)}
+// accessRequestOf reads a request that was checked.
+func accessRequestOf(r *http.Request, o web.Operation) (accessRequest, error) {
+	a := accessRequest{access: accessOf(o.Permission)}
 	text, err := web.CheckedBody(r)
 	if err != nil {
 		return a, err
@@ -97,7 +97,7 @@ func askedOf(r *http.Request, o web.Operation) (asked, error) {
 	}
 	ids := pathParams(r)
 	for _, body := range bodies {
-		part := askedPart{ids: ids}
+		part := accessPart{ids: ids}
 		if len(body) > 0 {
 			if err := json.Unmarshal(body, &part.body); err != nil {
 				return a, fmt.Errorf("read the body: %w", err)
@@ -110,9 +110,9 @@ func askedOf(r *http.Request, o web.Operation) (asked, error) {
 }
 
 // read finds the form of the value, and reads the members of the body that concern the thread.
-func (a *asked) read(r *http.Request, o web.Operation) {
+func (a *accessRequest) read(r *http.Request, o web.Operation) {
 	if len(a.parts) == 0 { // an empty batch
-		a.parts = []askedPart{{}}
+		a.parts = []accessPart{{}}
 	}
 	first := a.parts[0].body
 	if a.action == actionOfCommand {
@@ -140,9 +140,9 @@ func (a *asked) read(r *http.Request, o web.Operation) {
 }
 
 // enter takes the parameters of a command for the body.
-func (a *asked) enter(command map[string]json.RawMessage) {
+func (a *accessRequest) enter(command map[string]json.RawMessage) {
 	a.command = command
-	part := askedPart{ids: a.parts[0].ids, form: forms[a.access]}
+	part := accessPart{ids: a.parts[0].ids, form: forms[a.access]}
 	if json.Unmarshal(state.OrNull(command["params"]), &part.body) != nil {
 		part.body = nil // the command refuses such parameters
 	}
@@ -157,21 +157,21 @@ func (a *asked) enter(command map[string]json.RawMessage) {
 // fromQuery returns the members that the query has for an item of the store.
 func fromQuery(r *http.Request) map[string]json.RawMessage {
 	query := r.URL.Query()
-	found := []string{}
+	labels := []string{}
 	for _, path := range query[memberNamespace] {
-		found = append(found, strings.Split(path, ".")...)
+		labels = append(labels, strings.Split(path, ".")...)
 	}
-	return map[string]json.RawMessage{memberNamespace: record.Encode(found), "key": record.Encode(query.Get("key"))}
+	return map[string]json.RawMessage{memberNamespace: record.Encode(labels), "key": record.Encode(query.Get("key"))}
 }
 
 func stringOf(raw json.RawMessage) string {
-	var found string
-	_ = json.Unmarshal(raw, &found) // it stays "" if the value is absent or no string
-	return found
+	var text string
+	_ = json.Unmarshal(raw, &text) // it stays "" if the value is absent or no string
+	return text
 }
 
 // value returns the value that a handler sees: the ids, and the members of the body.
-func (p askedPart) value() map[string]any {
+func (p accessPart) value() map[string]any {
 	value, nested := map[string]any{}, map[string]any{}
 	for name, member := range p.body {
 		if p.nested != "" && !slices.Contains(p.top, name) {
@@ -197,16 +197,16 @@ func (p askedPart) value() map[string]any {
 }
 
 // become returns the part with the members of the value that a handler has returned.
-func (p askedPart) become(made map[string]json.RawMessage) (askedPart, error) {
-	if p.tagged && state.Present(made[memberMetadata]) != nil && !state.IsObject(made[memberMetadata]) {
+func (p accessPart) become(decided map[string]json.RawMessage) (accessPart, error) {
+	if p.tagged && state.Present(decided[memberMetadata]) != nil && !state.IsObject(decided[memberMetadata]) {
 		return p, errors.New("own authorization: the metadata is not an object")
 	}
-	changed, err := p.nestedIn(made)
+	changed, err := p.nestedIn(decided)
 	if err != nil {
 		return p, err
 	}
 	for name := range p.body {
-		member, ok := made[name]
+		member, ok := decided[name]
 		if _, isID := p.ids[name]; isID {
 			member, ok = p.body[name], true
 		}
@@ -214,49 +214,49 @@ func (p askedPart) become(made map[string]json.RawMessage) (askedPart, error) {
 			changed[name] = member
 		}
 	}
-	if err := p.keepNamespace(changed, made[memberNamespace]); err != nil {
+	if err := p.keepNamespace(changed, decided[memberNamespace]); err != nil {
 		return p, err
 	}
 	if p.tagged {
-		p.keepMetadata(changed, made[memberMetadata])
+		p.keepMetadata(changed, decided[memberMetadata])
 	}
 	p.body = changed
 	return p, nil
 }
 
 // nestedIn returns the members of the body that are nested in the value.
-func (p askedPart) nestedIn(made map[string]json.RawMessage) (map[string]json.RawMessage, error) {
-	found := map[string]json.RawMessage{}
+func (p accessPart) nestedIn(value map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	nested := map[string]json.RawMessage{}
 	if p.nested == "" {
-		return found, nil
+		return nested, nil
 	}
-	if err := json.Unmarshal(state.OrNull(made[p.nested]), &found); err != nil || found == nil {
+	if err := json.Unmarshal(state.OrNull(value[p.nested]), &nested); err != nil || nested == nil {
 		return nil, fmt.Errorf("own authorization: the member %s is not an object", p.nested)
 	}
 	for _, name := range slices.Concat(p.top, []string{"thread_id"}) {
-		delete(found, name)
+		delete(nested, name)
 	}
-	return found, nil
+	return nested, nil
 }
 
 // keepNamespace gives a body the namespace that a handler has left or made.
-func (p askedPart) keepNamespace(changed map[string]json.RawMessage, namespace json.RawMessage) error {
+func (p accessPart) keepNamespace(changed map[string]json.RawMessage, namespace json.RawMessage) error {
 	if p.namespace == "" {
 		return nil
 	}
-	found, err := labels(namespace)
+	sent, err := labels(namespace)
 	if err != nil {
 		return err
 	}
 	delete(changed, memberNamespace)
-	if found != nil {
-		changed[p.namespace] = record.Encode(found)
+	if sent != nil {
+		changed[p.namespace] = record.Encode(sent)
 	}
 	return nil
 }
 
 // keepMetadata gives a body the metadata that a handler has left or made.
-func (p askedPart) keepMetadata(changed map[string]json.RawMessage, metadata json.RawMessage) {
+func (p accessPart) keepMetadata(changed map[string]json.RawMessage, metadata json.RawMessage) {
 	delete(changed, memberMetadata)
 	if state.Present(metadata) != nil && (string(metadata) != "{}" || state.Present(p.body[memberMetadata]) != nil) {
 		changed[memberMetadata] = metadata
@@ -264,15 +264,15 @@ func (p askedPart) keepMetadata(changed map[string]json.RawMessage, metadata jso
 }
 
 // replace puts the values that the handlers have returned into the request.
-func (a asked) replace(r *http.Request) error {
+func (a accessRequest) replace(r *http.Request) error {
 	first := a.parts[0]
 	if first.inQuery {
-		found, err := labels(first.body[memberNamespace])
+		sent, err := labels(first.body[memberNamespace])
 		if err != nil {
 			return err
 		}
 		query := r.URL.Query()
-		query[memberNamespace] = []string{strings.Join(found, ".")}
+		query[memberNamespace] = []string{strings.Join(sent, ".")}
 		r.URL.RawQuery = query.Encode()
 		return nil
 	}

@@ -77,6 +77,6 @@ func (p page[T]) VisitSearchAssistantsResponse(w http.ResponseWriter) error { re
 func (p page[T]) VisitSearchCronsResponse(w http.ResponseWriter) error      { return p.write(w) }
 func (p page[T]) VisitSearchThreadsResponse(w http.ResponseWriter) error    { return p.write(w) }
 
-func isAscending(asked *SortOrder) bool { return optional.Or(asked, "") == SortOrderAsc }
+func isAscending(order *SortOrder) bool { return optional.Or(order, "") == SortOrderAsc }
 
 func isID(s string) bool { return id.Valid(s) }

@@ -103,58 +103,58 @@ func (s server) permit(o web.Operation) web.Middleware {
 // returned into the request, and checks whether the user may see the resource that the request
 // is about.
 func (s server) permission(r *http.Request, o web.Operation, user json.RawMessage) (permitted, error) {
-	asked, err := askedOf(r, o)
+	requested, err := accessRequestOf(r, o)
 	if err != nil {
 		return permitted{}, err
 	}
 	var allowed permitted
-	for i, part := range asked.parts {
-		filter, made, err := s.decide(r.Context(), user, asked.access, part.value())
+	for i, part := range requested.parts {
+		filter, value, err := s.decide(r.Context(), user, requested.access, part.value())
 		if err != nil {
 			return allowed, err
 		}
-		if asked.parts[i], err = part.become(made); err != nil {
+		if requested.parts[i], err = part.become(value); err != nil {
 			return allowed, err
 		}
 		allowed.filter = allowed.filter.And(filter)
 	}
 	if mayCancel(r) {
-		filter, _, err := s.decide(r.Context(), user, access{asked.resource, "update"}, asked.parts[0].value())
+		filter, _, err := s.decide(r.Context(), user, access{requested.resource, "update"}, requested.parts[0].value())
 		if err != nil {
 			return allowed, err
 		}
 		allowed.filter = allowed.filter.And(filter)
 	}
-	if err := asked.replace(r); err != nil {
+	if err := requested.replace(r); err != nil {
 		return allowed, err
 	}
-	return s.about(r, o, asked, allowed)
+	return s.about(r, o, requested, allowed)
 }
 
 // about checks whether the resource that the request is about matches the filter. A resource
 // that does not match does not exist for the user.
-func (s server) about(r *http.Request, o web.Operation, asked asked, allowed permitted) (permitted, error) {
+func (s server) about(r *http.Request, o web.Operation, requested accessRequest, allowed permitted) (permitted, error) {
 	id := strings.ToLower(r.PathValue(o.Resource))
-	if asked.thread != "" {
-		id = strings.ToLower(asked.thread)
+	if requested.thread != "" {
+		id = strings.ToLower(requested.thread)
 	}
 	switch {
 	case id == "":
 		return allowed, nil
-	case asked.resource == "threads":
+	case requested.resource == "threads":
 		ref := threadRef(r.Context(), id)
 		t, err := s.Threads.Get(r.Context(), ref)
-		if allowed.absent = fault.Is(err, fault.NotFound); allowed.absent && asked.mayCome {
+		if allowed.absent = fault.Is(err, fault.NotFound); allowed.absent && requested.mayCome {
 			return allowed, nil
 		}
 		return allowed, matching404(err, allowed.filter, t.Metadata, thread.NotFound(ref))
-	case asked.resource == "assistants":
-		_, found, err := s.named(r.Context(), r.PathValue(o.Resource))
-		return allowed, matching404(err, allowed.filter, found.Metadata, assistant.NotFound(r.PathValue(o.Resource)))
-	case asked.resource == "crons" && o.Resource == "cron_id":
+	case requested.resource == "assistants":
+		_, stored, err := s.named(r.Context(), r.PathValue(o.Resource))
+		return allowed, matching404(err, allowed.filter, stored.Metadata, assistant.NotFound(r.PathValue(o.Resource)))
+	case requested.resource == "crons" && o.Resource == "cron_id":
 		ref := cronRef(r.Context(), id)
-		found, err := s.Crons.Get(r.Context(), ref)
-		return allowed, matching404(err, allowed.filter, found.Metadata, cron.NotFound(ref))
+		stored, err := s.Crons.Get(r.Context(), ref)
+		return allowed, matching404(err, allowed.filter, stored.Metadata, cron.NotFound(ref))
 	}
 	return allowed, nil
 }
@@ -192,11 +192,11 @@ func (s server) also(ctx context.Context, to access, value map[string]any) (filt
 		given, _ := value[memberMetadata].(json.RawMessage)
 		return filter, given, nil
 	}
-	filter, made, err := s.decide(ctx, user, to, value)
+	filter, changed, err := s.decide(ctx, user, to, value)
 	if err != nil {
 		return filter, nil, err
 	}
-	metadata = state.Present(made[memberMetadata])
+	metadata = state.Present(changed[memberMetadata])
 	if metadata != nil && !state.IsObject(metadata) {
 		return filter, nil, errors.New("own authorization: the metadata is not an object")
 	}

@@ -115,7 +115,7 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	known := &descriptionCache{log: config.Log, known: lru.New[string, ownDescription](maxDescribed)}
+	known := &descriptionCache{log: config.Log, descriptions: lru.New[string, ownDescription](maxDescribed)}
 	s := server{Config: config, descriptions: known, strangers: newStrangers(config.Strangers), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	s.visitors = mux.Visited(deploymentID)(http.HandlerFunc(s.handOver))

@@ -22,7 +22,7 @@ import (
 
 // CreateRun creates a run and returns at once.
 func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (CreateRunResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body, run.Request{Notes: web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
+	created, err := s.create(ctx, request.ThreadID, request.Body, run.Request{Notes: web.StoreAnswer(ctx, func(r run.Run) (web.Send, string, int64, error) {
 		return showCreated(r).VisitCreateRunResponse, "", web.Untagged, nil
 	})})
 	return showCreated(created), err
@@ -82,8 +82,8 @@ func (s server) endOf(created run.Run) func(context.Context) (*run.Run, error) {
 
 // GetRun reads a run.
 func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error) {
-	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
-	return GetRun200JSONResponse(showRun(found)), err
+	stored, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
+	return GetRun200JSONResponse(showRun(stored)), err
 }
 
 // ListRuns lists a thread's runs, newest first.
@@ -92,12 +92,12 @@ func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (Li
 		Status: run.Status(optional.Or(request.Params.Status, "")),
 		Window: record.Window{Limit: optional.Or(request.Params.Limit, 10), Offset: optional.Or(request.Params.Offset, 0)},
 	}
-	found, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
+	runs, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
 	if err != nil {
 		return nil, err
 	}
 	selected := web.ShowAll(request.Params.Select, func(field RunField) string { return string(field) })
-	return page[Run]{items: web.ShowAll(found, showRun), selected: selected, offset: filter.Offset, more: more}, nil
+	return page[Run]{items: web.ShowAll(runs, showRun), selected: selected, offset: filter.Offset, more: more}, nil
 }
 
 // create checks a request to run and creates the run. also has the Notes of the request, and says
@@ -140,7 +140,7 @@ func (s server) createOnNew(ctx context.Context, ref thread.Ref, metadata json.R
 			}
 		}
 		if err != nil && isNew {
-			err = errors.Join(err, s.unmake(ctx, t))
+			err = errors.Join(err, s.deleteCreated(ctx, t))
 		}
 		return created, err
 	})
@@ -180,8 +180,8 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 
 // webhookOf checks the address to which a run is to report its end; "" if there is no address.
 // Where the deployment disables webhooks, runs do not call any address.
-func (s server) webhookOf(ctx context.Context, asked *string) (string, error) {
-	address := optional.Text(asked)
+func (s server) webhookOf(ctx context.Context, url *string) (string, error) {
+	address := optional.Text(url)
 	switch {
 	case address == "":
 		return "", nil
@@ -197,9 +197,9 @@ func (s server) webhookOf(ctx context.Context, asked *string) (string, error) {
 
 // durability reads when checkpoints are written, also in the older form of the parameter; nil
 // if the client does not say when.
-func durability(asked *Durability, during *bool) *Durability {
-	if asked != nil || during == nil {
-		return asked
+func durability(sent *Durability, during *bool) *Durability {
+	if sent != nil || during == nil {
+		return sent
 	}
 	if *during {
 		return new(DurabilityAsync)
@@ -220,7 +220,7 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 			named = config.Configurable
 		}
 	}
-	at, err := placeOf(named, body.CheckpointID)
+	at, err := checkpointRefOf(named, body.CheckpointID)
 	if err != nil || (at.ID == "" && at.NS == "") {
 		return nil, err
 	}
@@ -233,11 +233,11 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-func streamModes(asked web.OneOrMany[StreamMode]) []string {
-	if len(asked) == 0 {
+func streamModes(sent web.OneOrMany[StreamMode]) []string {
+	if len(sent) == 0 {
 		return []string{string(StreamModeValues)}
 	}
-	return web.ShowAll(asked, func(mode StreamMode) string { return string(mode) })
+	return web.ShowAll(sent, func(mode StreamMode) string { return string(mode) })
 }
 
 // showRun returns a run in the form that the interface has.
@@ -331,7 +331,7 @@ func (f *finalValues) VisitJoinRunResponse(w http.ResponseWriter) error         
 func (f *finalValues) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return f.write(w) }
 
 func (f *finalValues) write(w http.ResponseWriter) error {
-	defer func() { f.leave(f.ctx, f.ref, f.tie) }()
+	defer func() { f.disconnected(f.ctx, f.ref, f.tie) }()
 	w.Header().Set("Content-Location", location(f.ref))
 	takeUpAt(w, location(f.ref)+"/join", leaving(f.cancel))
 	return web.Await(f.ctx, w, f.Heartbeat, f.await)
@@ -374,11 +374,11 @@ func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	asked := questions(r.Interrupts)
-	if len(asked) == 0 { // clients read the first question of a run that has the member
+	interrupts := questions(r.Interrupts)
+	if len(interrupts) == 0 { // clients read the first question of a run that has the member
 		return left.Values.JSON(), nil
 	}
-	return record.Merge(left.Values.JSON(), object(map[string]any{run.MemberQuestions: asked}))
+	return record.Merge(left.Values.JSON(), object(map[string]any{run.MemberQuestions: interrupts}))
 }
 
 // ExplainRun says why a run ended as it did, and when its parts were done.

@@ -128,21 +128,21 @@ func (c *conversation) next() error {
 	if err != nil {
 		return fmt.Errorf("read a message: %w", err)
 	}
-	var asked socketCommand
-	if json.Unmarshal(head, &asked) != nil {
-		asked = socketCommand{} // the decoder leaves 0 in place of an id that it cannot read
+	var command socketCommand
+	if json.Unmarshal(head, &command) != nil {
+		command = socketCommand{} // the decoder leaves 0 in place of an id that it cannot read
 	}
-	if asked.ID != nil {
-		switch asked.Method {
+	if command.ID != nil {
+		switch command.Method {
 		case "subscription.subscribe":
-			c.subscribe(asked)
+			c.subscribe(command)
 			return drain(message)
 		case "subscription.unsubscribe":
-			return errors.Join(c.unsubscribe(asked), drain(message))
+			return errors.Join(c.unsubscribe(command), drain(message))
 		}
 	}
 	c.command.Go(guard.Func(nil, "answer a command", func() {
-		if err := c.execute(asked, head, message); err != nil {
+		if err := c.execute(command, head, message); err != nil {
 			c.end(err)
 		}
 	}))
@@ -154,7 +154,7 @@ func (c *conversation) next() error {
 
 // execute does a command of which the head was read. In the meantime next waits for a message,
 // which also answers the client's pings. A client that leaves does not end its command.
-func (c *conversation) execute(asked socketCommand, head []byte, message io.Reader) error {
+func (c *conversation) execute(command socketCommand, head []byte, message io.Reader) error {
 	var answer recording
 	if err := c.mux.Ask(c.request.Context(), &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (c *conversation) execute(asked socketCommand, head []byte, message io.Read
 		return c.socket.Send(answer.body.Bytes())
 	}
 	// The server would refuse any command with these answers.
-	return c.refuse(asked.ID, &answer, answer.status == http.StatusUnauthorized || answer.status == http.StatusNotFound)
+	return c.refuse(command.ID, &answer, answer.status == http.StatusUnauthorized || answer.status == http.StatusNotFound)
 }
 
 // drain reads the rest of a message.
@@ -204,39 +204,39 @@ func (c *conversation) answer(answer socketAnswer) error {
 }
 
 // subscribe begins a stream of events. The command is answered when the stream begins.
-func (c *conversation) subscribe(asked socketCommand) {
+func (c *conversation) subscribe(command socketCommand) {
 	ctx, cancel := context.WithCancel(c.ctx)
-	s := &subscription{of: c, command: asked.ID, id: id.New(clock.System()), cancel: cancel, done: make(chan struct{})}
+	s := &subscription{of: c, command: command.ID, id: id.New(clock.System()), cancel: cancel, done: make(chan struct{})}
 	// It joins before the next message is read: no later subscription sends the end of a run first.
-	c.order.join(s)
+	c.order.add(s)
 	c.work.Go(guard.Func(nil, "read a subscription", func() {
 		defer close(s.done)
 		defer cancel()
-		defer c.order.leave(s)
+		defer c.order.remove(s)
 		// After the end of ctx, the client has ended the stream, or the conversation is over.
-		if err := s.run(ctx, asked.Params); err != nil && ctx.Err() == nil {
+		if err := s.run(ctx, command.Params); err != nil && ctx.Err() == nil {
 			c.end(err)
 		}
 	}))
 }
 
 // unsubscribe ends a stream of events: none of its events follows the answer.
-func (c *conversation) unsubscribe(asked socketCommand) error {
+func (c *conversation) unsubscribe(command socketCommand) error {
 	var params struct {
 		ID string `json:"subscription_id"`
 	}
-	_ = json.Unmarshal(asked.Params, &params) // no subscription has the id ""
+	_ = json.Unmarshal(command.Params, &params) // no subscription has the id ""
 	c.mu.Lock()
 	s := c.subscriptions[params.ID]
 	c.mu.Unlock()
 	if s == nil {
 		return c.answer(socketAnswer{
-			Type: CommandAnswerTypeError, ID: asked.ID, Error: NoSuchSubscription, Message: fmt.Sprintf("There is no subscription %.64q.", params.ID),
+			Type: CommandAnswerTypeError, ID: command.ID, Error: NoSuchSubscription, Message: fmt.Sprintf("There is no subscription %.64q.", params.ID),
 		})
 	}
 	s.cancel()
 	<-s.done
-	return c.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: asked.ID, Result: map[string]any{}})
+	return c.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: command.ID, Result: map[string]any{}})
 }
 
 // subscription sends the events of a stream to the client.

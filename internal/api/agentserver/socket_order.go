@@ -18,11 +18,11 @@ type order struct {
 	moved chan struct{}
 }
 
-// join adds a subscription: other subscriptions wait until it has sent the earlier events.
-func (o *order) join(s *subscription) { o.reached(s, 0) }
+// add adds a subscription: other subscriptions wait until it has sent the earlier events.
+func (o *order) add(s *subscription) { o.reached(s, 0) }
 
-// leave removes a subscription.
-func (o *order) leave(s *subscription) {
+// remove removes a subscription.
+func (o *order) remove(s *subscription) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.next, s)

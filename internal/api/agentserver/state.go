@@ -16,24 +16,24 @@ import (
 
 // GetThreadState reads a thread's newest state.
 func (s server) GetThreadState(ctx context.Context, request GetThreadStateRequestObject) (GetThreadStateResponseObject, error) {
-	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), checkpointRef{}, isTrue(request.Params.Subgraphs))
-	return shownState{found, request.Params.Select}, err
+	threadState, err := s.state(ctx, threadRef(ctx, request.ThreadID), checkpointRef{}, isTrue(request.Params.Subgraphs))
+	return stateAnswer{threadState, request.Params.Select}, err
 }
 
 // GetThreadStateAt reads a thread's state at a checkpoint, given by its id.
 func (s server) GetThreadStateAt(ctx context.Context, request GetThreadStateAtRequestObject) (GetThreadStateAtResponseObject, error) {
-	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), checkpointRef{ID: request.CheckpointID}, isTrue(request.Params.Subgraphs))
-	return shownState{found, request.Params.Select}, err
+	threadState, err := s.state(ctx, threadRef(ctx, request.ThreadID), checkpointRef{ID: request.CheckpointID}, isTrue(request.Params.Subgraphs))
+	return stateAnswer{threadState, request.Params.Select}, err
 }
 
 // FindThreadState reads a thread's state at a checkpoint.
 func (s server) FindThreadState(ctx context.Context, request FindThreadStateRequestObject) (FindThreadStateResponseObject, error) {
-	at, err := placeOf(&request.Body.Checkpoint, nil)
+	at, err := checkpointRefOf(&request.Body.Checkpoint, nil)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), at, isTrue(request.Body.Subgraphs))
-	return shownState{found, request.Body.Select}, err
+	threadState, err := s.state(ctx, threadRef(ctx, request.ThreadID), at, isTrue(request.Body.Subgraphs))
+	return stateAnswer{threadState, request.Body.Select}, err
 }
 
 // checkpointRef names a checkpoint: a checkpoint of the graph itself, or of the subgraph NS behind
@@ -47,9 +47,9 @@ type checkpointRef struct {
 	Map json.RawMessage
 }
 
-// placeOf reads a client's name of a checkpoint; short is an id by itself. For a subgraph, the
-// map names the checkpoint of the graph to which the subgraph's checkpoint belongs.
-func placeOf(c *Checkpoint, short *string) (checkpointRef, error) {
+// checkpointRefOf reads a client's name of a checkpoint; short is an id by itself. For a subgraph,
+// the map names the checkpoint of the graph to which the subgraph's checkpoint belongs.
+func checkpointRefOf(c *Checkpoint, short *string) (checkpointRef, error) {
 	var p checkpointRef
 	if c != nil {
 		p.ID, p.NS, p.Map = optional.Text(c.CheckpointID), optional.Text(c.CheckpointNs), state.Present(c.CheckpointMap)
@@ -78,17 +78,17 @@ func (s server) state(ctx context.Context, ref thread.Ref, at checkpointRef, sub
 	if at.NS != "" {
 		return s.subgraphState(ctx, ref, at, subgraphs)
 	}
-	t, found, err := s.snapshot(ctx, ref, at)
+	t, snapshot, err := s.snapshot(ctx, ref, at)
 	if err != nil {
 		return ThreadState{}, err
 	}
 	var below map[string]thread.Subgraph
-	if subgraphs && found.Agent != nil {
-		if below, err = s.Threads.Subgraphs(ctx, ref, found.Agent.Number); err != nil {
+	if subgraphs && snapshot.Agent != nil {
+		if below, err = s.Threads.Subgraphs(ctx, ref, snapshot.Agent.Number); err != nil {
 			return ThreadState{}, err
 		}
 	}
-	return showState(t, found, below), nil
+	return showState(t, snapshot, below), nil
 }
 
 // snapshot reads a thread and its state at a checkpoint of the graph itself.
@@ -115,10 +115,10 @@ func (s server) snapshot(ctx context.Context, ref thread.Ref, at checkpointRef) 
 	if number < 0 && t.Lock.Checkpoint >= 0 {
 		return t, thread.Root(ref), nil
 	}
-	found := state.Snapshot()
-	found.Newest = !t.Lock.Busy && number == t.Lock.Checkpoint
-	found.Results, err = s.Threads.ResultsAt(ctx, ref, found.Checkpoint)
-	return t, found, err
+	snapshot := state.Snapshot()
+	snapshot.Newest = !t.Lock.Busy && number == t.Lock.Checkpoint
+	snapshot.Results, err = s.Threads.ResultsAt(ctx, ref, snapshot.Checkpoint)
+	return t, snapshot, err
 }
 
 // showState returns a state in the form that the interface has. below has the subgraphs to
@@ -223,8 +223,8 @@ func ask(tasks []ThreadTask, t thread.Thread) {
 	}
 	byTask := interrupts(t.Interrupts)
 	for i := range tasks {
-		if asked := byTask[tasks[i].ID]; asked != nil {
-			tasks[i].Interrupts = asked
+		if pending := byTask[tasks[i].ID]; pending != nil {
+			tasks[i].Interrupts = pending
 		} else if len(tasks) == 1 {
 			tasks[i].Interrupts = questions(t.Interrupts)
 		}

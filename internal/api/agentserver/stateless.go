@@ -18,7 +18,7 @@ import (
 
 // CreateStatelessRun creates a run on a thread of its own and returns at once.
 func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body, run.Request{Notes: web.Settled(ctx, func(r run.Run) (web.Send, string, int64, error) {
+	created, err := s.createStateless(ctx, request.Body, run.Request{Notes: web.StoreAnswer(ctx, func(r run.Run) (web.Send, string, int64, error) {
 		return showStateless(r).VisitCreateStatelessRunResponse, "", web.Untagged, nil
 	})})
 	return showStateless(created), err
@@ -51,18 +51,18 @@ func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStat
 // never learns their ids.
 func (s server) CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error) {
 	bodies := *request.Body
-	asked, owned := make([]run.Request, len(bodies)), make([]json.RawMessage, len(bodies))
+	requests, owned := make([]run.Request, len(bodies)), make([]json.RawMessage, len(bodies))
 	for i := range bodies {
 		var err error
 		owned[i] = ownMetadata(&bodies[i])
-		if asked[i], err = s.statelessRequest(ctx, &bodies[i]); err != nil {
+		if requests[i], err = s.statelessRequest(ctx, &bodies[i]); err != nil {
 			return nil, inBatch(i, err)
 		}
 	}
 	shown := make(CreateStatelessRuns200JSONResponse, len(bodies))
 	var created []thread.Ref
 	for i := range bodies {
-		next, err := s.createAlone(ctx, asked[i], owned[i])
+		next, err := s.createAlone(ctx, requests[i], owned[i])
 		if err != nil {
 			return nil, errors.Join(err, s.takeBack(ctx, created...))
 		}

@@ -48,11 +48,11 @@ func (s *steps) before(ctx context.Context, event run.Event) error {
 	}
 	own := slices.Contains(stepModes, event.Name)
 	if s.held != nil && event.Name == run.EventValues {
-		found, err := s.Runs.Values(ctx, s.run.Ref.Ref, event)
+		values, err := s.Runs.Values(ctx, s.run.Ref.Ref, event)
 		if err != nil {
 			return err
 		}
-		own = found.At.Agent != nil
+		own = values.At.Agent != nil
 	}
 	if own {
 		s.wanted, s.held = nil, nil
@@ -84,11 +84,11 @@ func (s *steps) release() {
 // read returns the checkpoint with the number s.number.
 func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
 	if s.at.Number != s.number {
-		found, err := s.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
+		values, err := s.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
 		if err != nil {
 			return s.at, err
 		}
-		s.at = found.Snapshot()
+		s.at = values.Snapshot()
 		s.at.Newest = false // so that a replay shows the same as the first time
 	}
 	return s.at, nil
@@ -173,31 +173,31 @@ func (s *steps) tasks(ctx context.Context, event run.Event) error {
 			s.pauses(event, update.Value)
 			continue
 		}
-		made := taskResult{ID: id.Of(s.run.Run, strconv.FormatInt(event.Position, 10), update.Name), Name: update.Name, Result: emptyObject}
+		result := taskResult{ID: id.Of(s.run.Run, strconv.FormatInt(event.Position, 10), update.Name), Name: update.Name, Result: emptyObject}
 		if state.IsObject(update.Value) {
-			made.Result = update.Value
+			result.Result = update.Value
 		}
-		s.task(event, made)
+		s.task(event, result)
 	}
 	return nil
 }
 
-func (s *steps) pauses(event run.Event, asked json.RawMessage) {
-	for _, question := range state.OneOrMany(asked) {
+func (s *steps) pauses(event run.Event, questions json.RawMessage) {
+	for _, question := range state.OneOrMany(questions) {
 		if of, err := thread.QuestionID(question); err == nil {
 			s.task(event, taskResult{ID: of, Name: s.run.Graph, Result: emptyObject, Interrupts: []json.RawMessage{question}})
 		}
 	}
 }
 
-func (s *steps) task(event run.Event, made taskResult) {
-	begun := taskEvent{ID: made.ID, Name: made.Name, Input: s.at.Values, Triggers: []string{}, Interrupts: []json.RawMessage{}}
-	if made.Interrupts == nil {
-		made.Interrupts = []json.RawMessage{}
+func (s *steps) task(event run.Event, result taskResult) {
+	begun := taskEvent{ID: result.ID, Name: result.Name, Input: s.at.Values, Triggers: []string{}, Interrupts: []json.RawMessage{}}
+	if result.Interrupts == nil {
+		result.Interrupts = []json.RawMessage{}
 	}
 	step := s.at.Step + 1
 	s.show(StreamModeTasks, "task", step, event, begun)
-	s.show(StreamModeTasks, "task_result", step, event, made)
+	s.show(StreamModeTasks, "task_result", step, event, result)
 }
 
 // debugEvent is an event of the mode debug, which wraps those of the modes checkpoints and tasks.

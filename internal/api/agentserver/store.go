@@ -27,8 +27,8 @@ func storeOwner(ctx context.Context) store.Owner {
 // refreshes reports whether a read restarts the time to live of items if the reader does not
 // say so.
 func refreshes(ctx context.Context) bool {
-	asked := served(ctx).Settings.Items
-	return asked == nil || !asked.Still
+	settings := served(ctx).Settings.Items
+	return settings == nil || !settings.Still
 }
 
 // GetItem reads an item. The answer is null if there is no such item, as clients expect.
@@ -37,12 +37,12 @@ func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetI
 	for _, labels := range request.Params.Namespace {
 		namespace = append(namespace, strings.Split(labels, ".")...)
 	}
-	found, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, optional.Or(request.Params.RefreshTTL, refreshes(ctx)))
+	item, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, optional.Or(request.Params.RefreshTTL, refreshes(ctx)))
 	if fault.Is(err, fault.NotFound) {
 		return noItem{}, nil
 	}
 	return GetItem200JSONResponse{
-		Namespace: found.Namespace, Key: found.Key, Value: orEmpty(found.Value), CreatedAt: clock.Format(found.Created), UpdatedAt: clock.Format(found.Updated),
+		Namespace: item.Namespace, Key: item.Key, Value: orEmpty(item.Value), CreatedAt: clock.Format(item.Created), UpdatedAt: clock.Format(item.Updated),
 	}, err
 }
 
@@ -55,25 +55,25 @@ func (noItem) VisitGetItemResponse(w http.ResponseWriter) error { return writePa
 // PutItem stores an item.
 func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutItemResponseObject, error) {
 	minutes := request.Body.TTL
-	if asked := served(ctx).Settings.Items; minutes == nil && asked != nil {
-		minutes = asked.Minutes
+	if settings := served(ctx).Settings.Items; minutes == nil && settings != nil {
+		minutes = settings.Minutes
 	}
 	ttl, err := store.Minutes(minutes)
 	if err != nil {
 		return nil, err
 	}
-	owner, asked := storeOwner(ctx), request.Body
-	if err := store.CheckPut(owner, asked.Namespace, asked.Key); err != nil {
+	owner, body := storeOwner(ctx), request.Body
+	if err := store.CheckPut(owner, body.Namespace, body.Key); err != nil {
 		return nil, err
 	}
-	if err := s.Store.Room(ctx, owner, asked.Value); err != nil {
+	if err := s.Store.Room(ctx, owner, body.Value); err != nil {
 		return nil, err
 	}
-	vectors, err := s.vectorsOf(ctx, asked.Value, asked.Index)
+	vectors, err := s.vectorsOf(ctx, body.Value, body.Index)
 	if err != nil {
 		return nil, err
 	}
-	return PutItem204Response{}, s.Store.Put(ctx, owner, asked.Namespace, asked.Key, asked.Value, ttl, vectors)
+	return PutItem204Response{}, s.Store.Put(ctx, owner, body.Namespace, body.Key, body.Value, ttl, vectors)
 }
 
 // DeleteItem removes an item.
@@ -83,26 +83,26 @@ func (s server) DeleteItem(ctx context.Context, request DeleteItemRequestObject)
 
 // SearchItems lists the items below a namespace that match.
 func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObject) (SearchItemsResponseObject, error) {
-	asked := request.Body
-	filter, err := store.ParseFilter(state.Present(asked.Filter))
+	body := request.Body
+	filter, err := store.ParseFilter(state.Present(body.Filter))
 	if err != nil {
 		return nil, err
 	}
-	window := record.Window{Limit: optional.Or(asked.Limit, 10), Offset: optional.Or(asked.Offset, 0)}
-	wanted := store.Wanted{Below: asked.NamespacePrefix, Filter: filter, Window: window, Refresh: optional.Or(asked.RefreshTTL, refreshes(ctx))}
+	window := record.Window{Limit: optional.Or(body.Limit, 10), Offset: optional.Or(body.Offset, 0)}
+	wanted := store.Wanted{Below: body.NamespacePrefix, Filter: filter, Window: window, Refresh: optional.Or(body.RefreshTTL, refreshes(ctx))}
 	if err := wanted.Check(); err != nil {
 		return nil, err
 	}
-	if wanted.Near, err = s.vectorOf(ctx, optional.Text(asked.Query)); err != nil {
+	if wanted.Near, err = s.vectorOf(ctx, optional.Text(body.Query)); err != nil {
 		return nil, err
 	}
-	found, total, err := s.Store.Search(ctx, storeOwner(ctx), wanted)
+	items, total, err := s.Store.Search(ctx, storeOwner(ctx), wanted)
 	if err != nil {
 		return nil, err
 	}
-	shown := SearchItems200JSONResponse{Body: StoreItems{Items: web.ShowAll(found, showItem)}}
+	shown := SearchItems200JSONResponse{Body: StoreItems{Items: web.ShowAll(items, showItem)}}
 	shown.Headers.XPaginationTotal = new(strconv.Itoa(total))
-	if next := window.Offset + len(found); next < total && len(found) > 0 {
+	if next := window.Offset + len(items); next < total && len(items) > 0 {
 		shown.Headers.XPaginationNext = new(strconv.Itoa(next))
 	}
 	return shown, nil
@@ -110,12 +110,12 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 
 // ListNamespaces lists the namespaces that have items.
 func (s server) ListNamespaces(ctx context.Context, request ListNamespacesRequestObject) (ListNamespacesResponseObject, error) {
-	asked := request.Body
-	found, err := s.Store.Namespaces(ctx, storeOwner(ctx), store.Namespaces{
-		Prefix: asked.Prefix, Suffix: asked.Suffix, MaxDepth: optional.Or(asked.MaxDepth, 0),
-		Window: record.Window{Limit: optional.Or(asked.Limit, 100), Offset: optional.Or(asked.Offset, 0)},
+	body := request.Body
+	namespaces, err := s.Store.Namespaces(ctx, storeOwner(ctx), store.Namespaces{
+		Prefix: body.Prefix, Suffix: body.Suffix, MaxDepth: optional.Or(body.MaxDepth, 0),
+		Window: record.Window{Limit: optional.Or(body.Limit, 100), Offset: optional.Or(body.Offset, 0)},
 	})
-	return ListNamespaces200JSONResponse{Namespaces: found}, err
+	return ListNamespaces200JSONResponse{Namespaces: namespaces}, err
 }
 
 // showItem returns an item of a search in the form that the interface has.
@@ -132,8 +132,8 @@ func showItem(i store.Item) StoreItem {
 // vectorsOf returns the vectors of an item. An item that is not indexed has no vectors. index is
 // the member of that name of the request: false for no vectors, or the paths of the texts.
 func (s server) vectorsOf(ctx context.Context, value, index json.RawMessage) (store.Vectors, error) {
-	asked := served(ctx).Settings.Index
-	if asked == nil || string(index) == "false" {
+	settings := served(ctx).Settings.Index
+	if settings == nil || string(index) == "false" {
 		return store.Vectors{}, nil
 	}
 	item := graph.IndexedItem{Value: value}
@@ -144,24 +144,24 @@ func (s server) vectorsOf(ctx context.Context, value, index json.RawMessage) (st
 	case slices.Contains(item.Fields, ""):
 		return store.Vectors{}, fault.New(fault.Invalid, "A path of index is empty.")
 	}
-	made, err := s.embed(ctx, graph.Texts{Items: []graph.IndexedItem{item}})
+	embeddings, err := s.embed(ctx, graph.Texts{Items: []graph.IndexedItem{item}})
 	if err != nil {
 		return store.Vectors{}, err
 	}
-	return readVectors(*asked, made.Items[0])
+	return readVectors(*settings, embeddings.Items[0])
 }
 
 // vectorOf returns the vector of a query. If items are not ranked, it returns the zero value.
 func (s server) vectorOf(ctx context.Context, query string) (store.Vectors, error) {
-	asked := served(ctx).Settings.Index
-	if asked == nil || query == "" {
+	settings := served(ctx).Settings.Index
+	if settings == nil || query == "" {
 		return store.Vectors{}, nil
 	}
-	made, err := s.embed(ctx, graph.Texts{Queries: []string{query}})
+	embeddings, err := s.embed(ctx, graph.Texts{Queries: []string{query}})
 	if err != nil {
 		return store.Vectors{}, err
 	}
-	vector, err := readVectors(*asked, made.Queries[0])
+	vector, err := readVectors(*settings, embeddings.Queries[0])
 	if err == nil && vector.Count() != 1 {
 		err = fault.New(fault.Unavailable, "The agent's embedding cannot be used: a query must have 1 vector, and has %d.", vector.Count())
 	}
@@ -175,10 +175,10 @@ func (s server) embed(ctx context.Context, texts graph.Texts) (graph.Embeddings,
 	})
 }
 
-func readVectors(asked build.Index, data []byte) (store.Vectors, error) {
-	vectors, err := store.NewVectors(asked.Space(), asked.Dims, data)
+func readVectors(settings build.Index, data []byte) (store.Vectors, error) {
+	vectors, err := store.NewVectors(settings.Space(), settings.Dims, data)
 	if err != nil {
-		return vectors, fault.New(fault.Unavailable, "The agent's embedding cannot be used: %v (store.index.dims is %d).", err, asked.Dims)
+		return vectors, fault.New(fault.Unavailable, "The agent's embedding cannot be used: %v (store.index.dims is %d).", err, settings.Dims)
 	}
 	return vectors, nil
 }

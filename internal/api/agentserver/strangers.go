@@ -86,9 +86,9 @@ type bound struct {
 	most int
 }
 
-// begin takes places for a request, so that the agent may be asked about it, or refuses the
+// admit takes places for a request, so that the agent may be asked about it, or refuses the
 // request. Known callers need no places, so strangers do not keep them out.
-func (s *strangers) begin(r *http.Request, d deployment.Deployment, identified bool) (*question, error) {
+func (s *strangers) admit(r *http.Request, d deployment.Deployment, identified bool) (*question, error) {
 	q := &question{of: s, began: clock.System()}
 	q.credentials, q.remembered = credentialsOf(r, d)
 	if identified {
@@ -126,14 +126,14 @@ func tooMany(wait time.Duration) error {
 // share takes places that count for all processes.
 func (q *question) share(r *http.Request, d deployment.Deployment) error {
 	l := q.of.limits
-	asked := quota.Question{Workspace: d.Workspace, Deployment: d.Deployment, Bounds: []quota.StrangerBound{
+	request := quota.Question{Workspace: d.Workspace, Deployment: d.Deployment, Bounds: []quota.StrangerBound{
 		{Origin: inbound.Group(r.RemoteAddr), PerSecond: l.PerAddress.PerSecond, Burst: l.PerAddress.Burst, AtOnce: l.AtOnceOfAddress},
 		{PerSecond: l.PerDeployment.PerSecond, Burst: l.PerDeployment.Burst, AtOnce: l.AtOnce},
 	}}
 	if q.remembered {
-		asked.Caller = q.credentials[:]
+		request.Caller = q.credentials[:]
 	}
-	answered, wait, err := l.Shared.Begin(r.Context(), asked)
+	answered, wait, err := l.Shared.Begin(r.Context(), request)
 	if err != nil {
 		return err
 	}

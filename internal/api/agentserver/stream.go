@@ -39,12 +39,12 @@ func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []S
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Runs.Get(ctx, ref)
+	stored, err := s.Runs.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	stream := &eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after, tie: tie{cancel: isTrue(cancel)}}
-	if !found.Status.Final() {
+	stream := &eventStream{server: s, ctx: ctx, run: stored, modes: stored.StreamModes, after: after, tie: tie{cancel: isTrue(cancel)}}
+	if !stored.Status.Final() {
 		if err := s.expect(ctx, ref, stream.cancel, s.Unnoticed); err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (e *eventStream) VisitStreamRunResponse(w http.ResponseWriter) error       
 func (e *eventStream) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return e.write(w) }
 
 func (e *eventStream) write(w http.ResponseWriter) error {
-	defer func() { e.leave(e.ctx, e.run.Ref, e.tie) }()
+	defer func() { e.disconnected(e.ctx, e.run.Ref, e.tie) }()
 	w.Header().Set("Content-Location", location(e.run.Ref))
 	again := leaving(e.cancel)
 	for _, mode := range e.chosen {

@@ -14,18 +14,18 @@ import (
 // subgraphState returns the state of a subgraph at a checkpoint, or its newest state; with
 // below, also the states of the subgraphs that its tasks run.
 func (s server) subgraphState(ctx context.Context, ref thread.Ref, at checkpointRef, below bool) (ThreadState, error) {
-	found, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
+	subgraphs, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
 	if err != nil {
 		return ThreadState{}, err
 	}
-	if len(found) == 0 {
+	if len(subgraphs) == 0 {
 		return ThreadState{}, fault.New(fault.NotFound, "There is no checkpoint of the subgraph %s there.", at.NS)
 	}
-	shown := inside{thread: ref.Thread, root: found[0].RootID}
+	shown := inside{thread: ref.Thread, root: subgraphs[0].RootID}
 	if below {
-		shown.below, err = s.Threads.Subgraphs(ctx, ref, found[0].Root)
+		shown.below, err = s.Threads.Subgraphs(ctx, ref, subgraphs[0].Root)
 	}
-	return shown.state(found[0]), err
+	return shown.state(subgraphs[0]), err
 }
 
 // subgraphHistory reads checkpoints of a subgraph, newest first: the checkpoints behind the

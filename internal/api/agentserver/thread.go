@@ -28,47 +28,48 @@ func object(members map[string]any) json.RawMessage { return record.Encode(membe
 
 // CreateThread creates a thread.
 func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObject) (CreateThreadResponseObject, error) {
-	asked := optional.Or(request.Body, ThreadCreate{})
-	ref := threadRef(ctx, optional.Text(asked.ThreadID))
-	if len(asked.Supersteps) > 0 {
-		if _, err := s.graphOfThread(ctx, "", state.Present(asked.Metadata)); err != nil {
+	body := optional.Or(request.Body, ThreadCreate{})
+	ref := threadRef(ctx, optional.Text(body.ThreadID))
+	if len(body.Supersteps) > 0 {
+		if _, err := s.graphOfThread(ctx, "", state.Present(body.Metadata)); err != nil {
 			return nil, err
 		}
 	}
-	ttl, err := ttlOf(asked.TTL)
+	ttl, err := ttlOf(body.TTL)
 	if err != nil {
 		return nil, err
 	}
-	keep := asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing
-	t, created, err := s.newThread(ctx, ref, state.Present(asked.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), keep)
+	keep := body.IfExists != nil && *body.IfExists == IfExistsDoNothing
+	t, created, err := s.newThread(ctx, ref, state.Present(body.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), keep)
 	if err != nil {
 		return nil, err
 	}
 	if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
-		if len(asked.Supersteps) == 0 {
+		if len(body.Supersteps) == 0 {
 			return CreateThread200JSONResponse(showThread(t)), nil
 		}
-		if err := s.begin(ctx, t, created, supersteps(asked.Supersteps)); err != nil {
+		if err := s.createFirstState(ctx, t, created, supersteps(body.Supersteps)); err != nil {
 			return nil, err
 		}
 	}
-	found, err := s.thread(ctx, t.Ref)
-	return CreateThread200JSONResponse(found), err
+	shown, err := s.thread(ctx, t.Ref)
+	return CreateThread200JSONResponse(shown), err
 }
 
-// begin makes the first state of a thread. If the state is refused, and the request has created the
-// thread, the thread is deleted.
-func (s server) begin(ctx context.Context, t thread.Thread, created bool, steps []graph.Superstep) error {
+// createFirstState makes the first state of a thread. If the state is refused, and the request has
+// created the thread, the thread is deleted.
+func (s server) createFirstState(ctx context.Context, t thread.Thread, created bool, steps []graph.Superstep) error {
 	_, err := s.update(ctx, t, thread.Newest, nil, steps)
 	if err != nil && created {
-		err = errors.Join(err, s.unmake(ctx, t))
+		err = errors.Join(err, s.deleteCreated(ctx, t))
 	}
 	return err
 }
 
-// unmake deletes a thread that a refused request has made, even when the client has gone: the same
-// request may be sent again with the same id. A thread that another request has used since stays.
-func (s server) unmake(ctx context.Context, created thread.Thread) error {
+// deleteCreated deletes a thread that a refused request has made, even when the client has gone:
+// the same request may be sent again with the same id. A thread that another request has used since
+// stays.
+func (s server) deleteCreated(ctx context.Context, created thread.Thread) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
 	t, err := s.Threads.Get(ctx, created.Ref) // with the bytes that were counted since
@@ -84,11 +85,11 @@ func (s server) unmake(ctx context.Context, created thread.Thread) error {
 // GetThread reads a thread with its newest values.
 func (s server) GetThread(ctx context.Context, request GetThreadRequestObject) (GetThreadResponseObject, error) {
 	ref := threadRef(ctx, request.ThreadID)
-	found, err := s.thread(ctx, ref)
+	shown, err := s.thread(ctx, ref)
 	if err == nil {
-		err = s.showTTL(ctx, ref, &found, request.Params.Include)
+		err = s.showTTL(ctx, ref, &shown, request.Params.Include)
 	}
-	return GetThread200JSONResponse(found), err
+	return GetThread200JSONResponse(shown), err
 }
 
 // CopyThread makes a thread with the state and history of another.
@@ -100,12 +101,12 @@ func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject)
 	if _, t.Metadata, err = s.also(ctx, access{"threads", "create"}, map[string]any{memberMetadata: t.Metadata}); err != nil {
 		return nil, err
 	}
-	made, err := s.Threads.Copy(ctx, t, served(ctx).ThreadTTL())
+	copied, err := s.Threads.Copy(ctx, t, served(ctx).ThreadTTL())
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.whole(ctx, made)
-	return CopyThread200JSONResponse(found), err
+	shown, err := s.whole(ctx, copied)
+	return CopyThread200JSONResponse(shown), err
 }
 
 func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
@@ -186,8 +187,8 @@ func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	if json.Unmarshal(raw, &stored) != nil {
 		return byTask
 	}
-	for task, asked := range stored {
-		byTask[task] = interruptsOf(asked)
+	for task, texts := range stored {
+		byTask[task] = interruptsOf(texts)
 	}
 	return byTask
 }
@@ -209,8 +210,8 @@ func interruptsOf(stored []json.RawMessage) []Interrupt {
 // questions returns the interrupts of all tasks, always in the same order.
 func questions(raw json.RawMessage) []Interrupt {
 	all := []Interrupt{}
-	for _, asked := range interrupts(raw) {
-		all = append(all, asked...)
+	for _, pending := range interrupts(raw) {
+		all = append(all, pending...)
 	}
 	slices.SortStableFunc(all, func(a, b Interrupt) int { return cmp.Compare(a.ID, b.ID) })
 	return all
@@ -237,8 +238,8 @@ func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObjec
 			return PatchThread204Response{}, nil
 		}
 	}
-	found, err := s.whole(ctx, t)
-	return PatchThread200JSONResponse(found), err
+	shown, err := s.whole(ctx, t)
+	return PatchThread200JSONResponse(shown), err
 }
 
 // DeleteThread removes a thread, and thereby cancels its run in flight.
@@ -291,11 +292,11 @@ func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
 	if json.Unmarshal(raw, &ttl.Minutes) == nil {
 		return &ttl, nil
 	}
-	var asked ThreadTTL
-	if err := json.Unmarshal(raw, &asked); err != nil {
+	var sent ThreadTTL
+	if err := json.Unmarshal(raw, &sent); err != nil {
 		return nil, err
 	}
-	ttl.Minutes, ttl.Strategy = asked.TTL, thread.Strategy(optional.Or(asked.Strategy, PruneStrategyDelete))
+	ttl.Minutes, ttl.Strategy = sent.TTL, thread.Strategy(optional.Or(sent.Strategy, PruneStrategyDelete))
 	return &ttl, nil
 }
 

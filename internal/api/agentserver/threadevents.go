@@ -13,14 +13,14 @@ import (
 
 // StreamThreadEvents streams the events of a thread in the thread-centric streaming protocol.
 func (s server) StreamThreadEvents(ctx context.Context, request StreamThreadEventsRequestObject) (StreamThreadEventsResponseObject, error) {
-	asked := request.Body
-	for i, channel := range asked.Channels {
+	body := request.Body
+	for i, channel := range body.Channels {
 		if !protocol.IsChannel(channel) {
 			return nil, fault.Shape(fault.Detail{Loc: []any{"body", "channels", i}, Type: "enum", Msg: fmt.Sprintf("There is no channel %.64q", channel)})
 		}
 	}
-	return &threadEvents{server: s, ctx: ctx, ref: threadRef(ctx, request.ThreadID), since: asked.Since, filter: protocol.Filter{
-		Channels: asked.Channels, Namespaces: asked.Namespaces, Depth: asked.Depth,
+	return &threadEvents{server: s, ctx: ctx, ref: threadRef(ctx, request.ThreadID), since: body.Since, filter: protocol.Filter{
+		Channels: body.Channels, Namespaces: body.Namespaces, Depth: body.Depth,
 	}}, nil
 }
 

@@ -35,30 +35,30 @@ const (
 // SearchThreads lists the threads that match. Their metadata and status are in the list. The
 // state and the last run of a thread on the page are read only if their members are shown.
 func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestObject) (SearchThreadsResponseObject, error) {
-	asked := request.Body
-	paths, err := parsePaths(asked.Extract)
+	body := request.Body
+	paths, err := parsePaths(body.Extract)
 	if err != nil {
 		return nil, err
 	}
-	filter, matches, err := s.threadFilter(ctx, ThreadCount{Metadata: asked.Metadata, Status: asked.Status, Values: asked.Values})
+	filter, matches, err := s.threadFilter(ctx, ThreadCount{Metadata: body.Metadata, Status: body.Status, Values: body.Values})
 	if err != nil {
 		return nil, err
 	}
-	if asked.Ids != nil {
-		filter.IDs = make([]string, len(asked.Ids))
-		for i, threadID := range asked.Ids {
+	if body.Ids != nil {
+		filter.IDs = make([]string, len(body.Ids))
+		for i, threadID := range body.Ids {
 			filter.IDs[i] = strings.ToLower(threadID)
 		}
 	}
-	search := thread.Search{Filter: filter, SortBy: thread.Sort(optional.Or(asked.SortBy, ThreadSortByCreatedAt)), Ascending: isAscending(asked.SortOrder)}
-	search.Limit, search.Offset = optional.Or(asked.Limit, 10), optional.Or(asked.Offset, 0)
+	search := thread.Search{Filter: filter, SortBy: thread.Sort(optional.Or(body.SortBy, ThreadSortByCreatedAt)), Ascending: isAscending(body.SortOrder)}
+	search.Limit, search.Offset = optional.Or(body.Limit, 10), optional.Or(body.Offset, 0)
 	d := served(ctx)
-	found, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, matches)
+	result, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, matches)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.showFound(ctx, found.Threads, asked.Select, paths)
-	return page[foundThread]{items: shown, selected: asked.Select, offset: search.Offset, more: found.More || len(shown) < len(found.Threads), total: found.Total}, err
+	shown, err := s.showFound(ctx, result.Threads, body.Select, paths)
+	return page[foundThread]{items: shown, selected: body.Select, offset: search.Offset, more: result.More || len(shown) < len(result.Threads), total: result.Total}, err
 }
 
 // CountThreads counts the threads that match.
@@ -74,13 +74,13 @@ func (s server) CountThreads(ctx context.Context, request CountThreadsRequestObj
 
 // threadFilter returns the filter that a search applies to the list, and the function that it
 // applies to each thread's values; nil if the search does not compare values.
-func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
-	if filter.Metadata, err = match.Parse(state.Present(asked.Metadata)); err != nil {
+func (s server) threadFilter(ctx context.Context, body ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
+	if filter.Metadata, err = match.Parse(state.Present(body.Metadata)); err != nil {
 		return filter, nil, err
 	}
 	filter.Metadata = filter.Metadata.And(permitOf(ctx).filter)
-	filter.Status = thread.Status(optional.Or(asked.Status, ""))
-	values, err := match.Parse(state.Present(asked.Values))
+	filter.Status = thread.Status(optional.Or(body.Status, ""))
+	values, err := match.Parse(state.Present(body.Values))
 	if err != nil || values.Empty() {
 		return filter, nil, err
 	}
@@ -109,7 +109,7 @@ type foundThread struct {
 
 // showFound shows the threads of a page: fewer threads than were found if their values are
 // large, but at least one.
-func (s server) showFound(ctx context.Context, found []thread.Thread, selected []string, paths map[string][]step) ([]foundThread, error) {
+func (s server) showFound(ctx context.Context, threads []thread.Thread, selected []string, paths map[string][]step) ([]foundThread, error) {
 	whole := len(selected) == 0 || slices.ContainsFunc([]string{"values", "error", "state_updated_at"}, func(name string) bool {
 		return slices.Contains(selected, name)
 	})
@@ -118,8 +118,8 @@ func (s server) showFound(ctx context.Context, found []thread.Thread, selected [
 	}
 	shown := []foundThread{}
 	room, largest := pageRoom, pageRoom/readsAtFirst
-	for len(shown) < len(found) && room > 0 {
-		next := found[len(shown):]
+	for len(shown) < len(threads) && room > 0 {
+		next := threads[len(shown):]
 		some := make([]foundThread, min(len(next), readsAtOnce, max(room/largest, 1)))
 		reads, ctx := errgroup.WithContext(ctx)
 		for i := range some {
@@ -165,14 +165,14 @@ type step struct {
 	index int
 }
 
-func parsePaths(asked map[string]string) (map[string][]step, error) {
-	if len(asked) > maxPaths {
+func parsePaths(requested map[string]string) (map[string][]step, error) {
+	if len(requested) > maxPaths {
 		return nil, fault.Shape(fault.Detail{
-			Loc: []any{"body", "extract"}, Type: "too_long", Msg: fmt.Sprintf("Dictionary should have at most %d items after validation, not %d", maxPaths, len(asked)),
+			Loc: []any{"body", "extract"}, Type: "too_long", Msg: fmt.Sprintf("Dictionary should have at most %d items after validation, not %d", maxPaths, len(requested)),
 		})
 	}
-	paths := make(map[string][]step, len(asked))
-	for name, path := range asked {
+	paths := make(map[string][]step, len(requested))
+	for name, path := range requested {
 		steps, ok := parsePath(path)
 		if !ok {
 			return nil, fault.Shape(fault.Detail{
@@ -213,11 +213,11 @@ func extract(t Thread, paths map[string][]step) (map[string]json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]json.RawMessage, len(paths))
+	extracted := make(map[string]json.RawMessage, len(paths))
 	for name, steps := range paths {
-		found[name] = follow(encoded, steps)
+		extracted[name] = follow(encoded, steps)
 	}
-	return found, nil
+	return extracted, nil
 }
 
 func follow(value json.RawMessage, steps []step) json.RawMessage {

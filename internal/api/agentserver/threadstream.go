@@ -17,7 +17,7 @@ import (
 // StreamThread streams the events of a thread over all its runs.
 func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error) {
 	ref := threadRef(ctx, request.ThreadID)
-	from, err := s.placeIn(ctx, ref, request.Params.LastEventID)
+	from, err := s.readerPosition(ctx, ref, request.Params.LastEventID)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +33,9 @@ func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObj
 // last event.
 const ended = ".end"
 
-// placeIn reads the client's position: after an event; with "-" or "-1", before all events;
+// readerPosition reads the client's position: after an event; with "-" or "-1", before all events;
 // without the header, at the present.
-func (s server) placeIn(ctx context.Context, ref thread.Ref, header *string) (run.ReaderPosition, error) {
+func (s server) readerPosition(ctx context.Context, ref thread.Ref, header *string) (run.ReaderPosition, error) {
 	now, err := s.Runs.Now(ctx, ref)
 	if err != nil || header == nil || *header == "" {
 		return now, err

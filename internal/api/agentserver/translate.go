@@ -97,11 +97,11 @@ func (t *translator) values(ctx context.Context, event run.Event) error {
 	if t.out.muted || !t.wants(StreamModeValues) {
 		return nil
 	}
-	found, err := t.Runs.Values(ctx, t.ref, event)
+	threadState, err := t.Runs.Values(ctx, t.ref, event)
 	if err != nil {
 		return err
 	}
-	values := found.Values.JSON()
+	values := threadState.Values.JSON()
 	if len(event.Data) > 0 {
 		if values, err = record.Merge(values, event.Data); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 // askAgent asks an agent a question that belongs to no run, for a request of a workspace. A
 // request that waits for long takes one of the workspace's places for connections.
 func askAgent[T any](ctx context.Context, s server, workspace string, ask func(context.Context) (T, error)) (answer T, err error) {
-	take := func(ctx context.Context) (leave func(), err error) { return s.mux.Place(ctx, workspace) }
+	take := func(ctx context.Context) (leave func(), err error) { return s.mux.HoldPlace(ctx, workspace) }
 	err = quota.Patiently(ctx, s.Log, s.Patience, take, func(ctx context.Context) (err error) {
 		answer, err = ask(ctx)
 		return err
@@ -28,7 +28,7 @@ func askAgent[T any](ctx context.Context, s server, workspace string, ask func(c
 
 // UpdateThreadState changes a thread's state as if a node had changed it.
 func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadStateRequestObject) (UpdateThreadStateResponseObject, error) {
-	at, err := placeOf(request.Body.Checkpoint, request.Body.CheckpointID)
+	at, err := checkpointRefOf(request.Body.Checkpoint, request.Body.CheckpointID)
 	if err != nil {
 		return nil, err
 	}
@@ -54,21 +54,21 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 		named = &at
 	}
 	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: state.OrNull(request.Body.Values), AsNode: optional.Text(request.Body.AsNode)}}}
-	made, err := s.update(ctx, t, number, named, []graph.Superstep{step})
+	edit, err := s.update(ctx, t, number, named, []graph.Superstep{step})
 	if err != nil {
 		return nil, err
 	}
-	c := *checkpoint(t.Thread, "", made.Log.At.ID)
+	c := *checkpoint(t.Thread, "", edit.Log.At.ID)
 	if at.NS != "" {
-		c = *checkpoint(t.Thread, at.NS, made.Within.ID)
-		c.CheckpointMap = record.Encode(map[string]string{"": made.Log.At.ID, at.NS: made.Within.ID})
+		c = *checkpoint(t.Thread, at.NS, edit.Within.ID)
+		c.CheckpointMap = record.Encode(map[string]string{"": edit.Log.At.ID, at.NS: edit.Within.ID})
 	}
 	return UpdateThreadState200JSONResponse{Checkpoint: c, Configurable: c}, nil
 }
 
-func supersteps(asked []Superstep) []graph.Superstep {
-	steps := make([]graph.Superstep, len(asked))
-	for i, step := range asked {
+func supersteps(sent []Superstep) []graph.Superstep {
+	steps := make([]graph.Superstep, len(sent))
+	for i, step := range sent {
 		for _, u := range step.Updates {
 			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: state.OrNull(u.Values), Command: state.Present(u.Command), AsNode: optional.Text(u.AsNode)})
 		}
@@ -148,7 +148,7 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	if named != nil {
 		config = withCheckpoint(config, *named)
 	}
-	asked := graph.Invocation{
+	invocation := graph.Invocation{
 		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),
 		AssistantID: last.AssistantID, Metadata: last.Metadata,
 		State: graph.State{Values: edit.Log.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
@@ -157,7 +157,7 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	d := served(ctx)
 	before := edit.Log.At.ID
 	_, err = askAgent(ctx, s, d.Workspace, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, asked, func(c graph.Checkpoint) error {
+		return struct{}{}, s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, invocation, func(c graph.Checkpoint) error {
 			if err := edit.Follow(graphID, c); err != nil {
 				return fault.New(fault.Unavailable, "The agent's checkpoint cannot be kept: %v.", err)
 			}

@@ -67,7 +67,7 @@ func Register(mux *web.Mux, config Config) {
 
 // files returns the files of the folder static, by path; the page itself is under "{$}".
 func files() map[string]web.File {
-	found := map[string]web.File{}
+	served := map[string]web.File{}
 	err := fs.WalkDir(static, "static", func(name string, entry fs.DirEntry, err error) error {
 		mediaType := types[path.Ext(name)]
 		if err != nil || entry.IsDir() || mediaType == "" {
@@ -78,13 +78,13 @@ func files() map[string]web.File {
 		if at == "index.html" {
 			file.ContentPolicy, at = policy, "{$}"
 		}
-		found[at] = file
+		served[at] = file
 		return err
 	})
 	if err != nil {
 		panic(err) // embedded files are always readable
 	}
-	return found
+	return served
 }
 
 type console struct {
@@ -141,17 +141,17 @@ func (c console) open(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.Invalid, `The body must be a JSON object with the field "code".`)
 	}
 	binder := c.Cookies.BinderOf(r)
-	made, err := c.Sessions.Open(r.Context(), sent.Code, binder)
+	credentials, err := c.Sessions.Open(r.Context(), sent.Code, binder)
 	if err != nil {
 		return err
 	}
 	if binder != "" {
 		http.SetCookie(w, c.Cookies.Binder("", 0))
 	}
-	http.SetCookie(w, c.Cookies.Cookie(made.Token, session.Life))
+	http.SetCookie(w, c.Cookies.Cookie(credentials.Token, session.Life))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	return json.NewEncoder(w).Encode(opened{made.Proof})
+	return json.NewEncoder(w).Encode(opened{credentials.Proof})
 }
 
 // close ends the session whose two halves the request carries, and removes the cookie.

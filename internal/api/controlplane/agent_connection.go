@@ -12,8 +12,8 @@ import (
 
 // ListAgentConnections lists the tokens that an agent may use besides its own tokens.
 func (s server) ListAgentConnections(ctx context.Context, request ListAgentConnectionsRequestObject) (ListAgentConnectionsResponseObject, error) {
-	found, err := s.AuthService.ListConnections(ctx, auth.Workspace(ctx), request.AgentID)
-	return ListAgentConnections200JSONResponse{Data: web.ShowAll(found, showConnection)}, err
+	connections, err := s.AuthService.ListConnections(ctx, auth.Workspace(ctx), request.AgentID)
+	return ListAgentConnections200JSONResponse{Data: web.ShowAll(connections, showConnection)}, err
 }
 
 // CreateAgentConnection lets an agent use a token.
@@ -22,7 +22,7 @@ func (s server) CreateAgentConnection(ctx context.Context, request CreateAgentCo
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.AuthService.Connect(ctx, of.Token(request.Body.OauthTokenID), request.AgentID, web.Settled(ctx, func(c authservice.Connection) (web.Send, string, int64, error) {
+	c, err := s.AuthService.Connect(ctx, of.Token(request.Body.OauthTokenID), request.AgentID, web.StoreAnswer(ctx, func(c authservice.Connection) (web.Send, string, int64, error) {
 		return CreateAgentConnection201JSONResponse(showConnection(c)).VisitCreateAgentConnectionResponse, "", web.Untagged, nil
 	})...)
 	return CreateAgentConnection201JSONResponse(showConnection(c)), err

@@ -21,8 +21,8 @@ func (s server) ListAPIKeys(ctx context.Context, _ ListAPIKeysRequestObject) (Li
 	if err != nil {
 		return nil, err
 	}
-	found, err := stored.List(ctx, auth.Workspace(ctx))
-	return ListAPIKeys200JSONResponse{Resources: web.ShowAll(found, showAPIKey)}, err
+	apiKeys, err := stored.List(ctx, auth.Workspace(ctx))
+	return ListAPIKeys200JSONResponse{Resources: web.ShowAll(apiKeys, showAPIKey)}, err
 }
 
 // CreateAPIKey makes an API key, and shows it.
@@ -35,11 +35,11 @@ func (s server) CreateAPIKey(ctx context.Context, request CreateAPIKeyRequestObj
 	if err != nil {
 		return nil, err
 	}
-	made, key, err := stored.Issue(ctx, wanted, shownOnce(ctx)...)
+	created, key, err := stored.Issue(ctx, wanted, storeKeyRefusal(ctx)...)
 	if err != nil {
 		return nil, err
 	}
-	k := showAPIKey(made)
+	k := showAPIKey(created)
 	return CreateAPIKey201JSONResponse{
 		Headers: CreateAPIKey201ResponseHeaders{CacheControl: new(web.NoStore)},
 		Body: APIKeyCreated{
@@ -78,8 +78,8 @@ func (s server) ListAuditLog(ctx context.Context, request ListAuditLogRequestObj
 	if filter.Until, err = instant("until", p.Until); err != nil {
 		return nil, err
 	}
-	found, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, record.Window{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
-	return ListAuditLog200JSONResponse{Resources: web.ShowAll(found, showAuditEntry), Cursor: optional.Of(next)}, err
+	entries, next, err := s.Audit.List(ctx, auth.Workspace(ctx), filter, record.Window{Limit: pageSize(p.Limit), Cursor: value(p.Cursor)})
+	return ListAuditLog200JSONResponse{Resources: web.ShowAll(entries, showAuditEntry), Cursor: optional.Of(next)}, err
 }
 
 func showAuditEntry(e audit.Entry) AuditEntry {

@@ -52,10 +52,10 @@ const defaultAuthWait = 30
 
 // WaitForAuth waits for a user's consent.
 func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObject) (WaitForAuthResponseObject, error) {
-	asked := seconds(optional.Or(request.Params.Timeout, defaultAuthWait))
-	wait := asked
+	timeout := seconds(optional.Or(request.Params.Timeout, defaultAuthWait))
+	wait := timeout
 	if s.WaitLimit > 0 {
-		wait = min(asked, s.WaitLimit)
+		wait = min(timeout, s.WaitLimit)
 	}
 	answer, err := s.AuthService.Wait(ctx, auth.Workspace(ctx), request.AuthID, wait)
 	switch {
@@ -63,7 +63,7 @@ func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObjec
 		return nil, err
 	case !mayName(auth.Of(ctx), answer.User):
 		answer = authservice.Answer{Status: authservice.NotFound}
-	case answer.Status == authservice.Timeout && wait < asked:
+	case answer.Status == authservice.Timeout && wait < timeout:
 		answer.Status = authservice.Pending
 	}
 	return WaitForAuth200JSONResponse{

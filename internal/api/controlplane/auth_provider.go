@@ -13,8 +13,8 @@ import (
 
 // ListAuthProviders lists the workspace's OAuth providers.
 func (s server) ListAuthProviders(ctx context.Context, _ ListAuthProvidersRequestObject) (ListAuthProvidersResponseObject, error) {
-	found, err := s.AuthService.ListProviders(ctx, auth.Workspace(ctx))
-	return ListAuthProviders200JSONResponse(web.ShowAll(found, showProvider)), err
+	providers, err := s.AuthService.ListProviders(ctx, auth.Workspace(ctx))
+	return ListAuthProviders200JSONResponse(web.ShowAll(providers, showProvider)), err
 }
 
 // CreateAuthProvider creates an OAuth provider.
@@ -27,7 +27,7 @@ func (s server) CreateAuthProvider(ctx context.Context, request CreateAuthProvid
 			UsesPKCE: value(body.UsesPkce), CodeChallengeMethod: value(body.CodeChallengeMethod),
 			Type: authservice.ProviderType(value(body.ProviderType)), ClientAuth: authservice.ClientAuth(value(body.TokenEndpointAuthMethod)),
 		},
-	}, web.Settled(ctx, func(p authservice.Provider) (web.Send, string, int64, error) {
+	}, web.StoreAnswer(ctx, func(p authservice.Provider) (web.Send, string, int64, error) {
 		return CreateAuthProvider200JSONResponse(showProvider(p)).VisitCreateAuthProviderResponse, p.ID, p.Version(), nil
 	})...)
 	web.ShowVersion(ctx, p.ID, p.Version())

@@ -20,10 +20,10 @@ func (s server) ListAuthTokens(ctx context.Context, request ListAuthTokensReques
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.AuthService.ListTokens(ctx, of, authservice.TokenFilter{
+	tokens, err := s.AuthService.ListTokens(ctx, of, authservice.TokenFilter{
 		ProviderID: value(request.Params.ProviderID), Agent: value(request.Params.AgentID),
 	})
-	return ListAuthTokens200JSONResponse(web.ShowAll(found, showToken)), err
+	return ListAuthTokens200JSONResponse(web.ShowAll(tokens, showToken)), err
 }
 
 // CheckAuthToken reports whether a user has a token of a provider.
@@ -52,7 +52,7 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	if body.ExpiresInSeconds != nil {
 		imported.Lifetime = max(seconds(*body.ExpiresInSeconds), time.Microsecond)
 	}
-	t, err := s.AuthService.ImportToken(ctx, imported, web.Settled(ctx, func(t authservice.TokenRef) (web.Send, string, int64, error) {
+	t, err := s.AuthService.ImportToken(ctx, imported, web.StoreAnswer(ctx, func(t authservice.TokenRef) (web.Send, string, int64, error) {
 		return ImportAuthToken200JSONResponse{TokenID: t.Token}.VisitImportAuthTokenResponse, "", web.Untagged, nil
 	})...)
 	return ImportAuthToken200JSONResponse{TokenID: t.Token}, err
@@ -113,8 +113,8 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 		return nil, err
 	}
 	window := record.Window{Limit: optional.Or(request.Params.Limit, defaultEvents)}
-	found, err := s.AuthService.ListEvents(ctx, of, value(request.Params.ProviderID), window)
-	return ListTokenEvents200JSONResponse(web.ShowAll(found, showTokenEvent)), err
+	events, err := s.AuthService.ListEvents(ctx, of, value(request.Params.ProviderID), window)
+	return ListTokenEvents200JSONResponse(web.ShowAll(events, showTokenEvent)), err
 }
 
 func showTokenEvent(e authservice.Event) TokenEvent {

@@ -42,7 +42,7 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		},
 		SecretReferences: secretReferences(body.SecretReferences),
 		ValidateOnly:     validateOnly,
-		Notes: s.settledChange(ctx, func(shown Deployment) web.Send {
+		Notes: s.storeDeploymentAnswer(ctx, func(shown Deployment) web.Send {
 			return CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse
 		}),
 	})
@@ -68,7 +68,7 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersionsOf(ctx, request.DeploymentID)
-	patch.Notes = s.settledChange(ctx, func(shown Deployment) web.Send {
+	patch.Notes = s.storeDeploymentAnswer(ctx, func(shown Deployment) web.Send {
 		return PatchDeployment200JSONResponse(shown).VisitPatchDeploymentResponse
 	})
 	shown, err := s.patched(ctx, request.DeploymentID, patch)

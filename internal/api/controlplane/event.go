@@ -25,15 +25,15 @@ func (s server) ListDeploymentEvents(ctx context.Context, request ListDeployment
 	at := ref(ctx, request.DeploymentID)
 	p := request.Params
 	log := s.Deployments.Events().Deployment(at.Workspace, at.Deployment)
-	asked := eventsAsked{p.Limit, p.Cursor, p.LastEventID, p.From}
+	query := eventsAsked{p.Limit, p.Cursor, p.LastEventID, p.From}
 	if _, gone := s.Deployments.Head(ctx, at); gone != nil {
 		// A client that follows a deployment to its end may come back for the last events when
 		// the deployment itself is erased.
-		if left, err := log.Read(ctx, asked.after(log), 1); !fault.Is(gone, fault.NotFound) || err != nil || len(left) == 0 {
+		if left, err := log.Read(ctx, query.after(log), 1); !fault.Is(gone, fault.NotFound) || err != nil || len(left) == 0 {
 			return nil, gone
 		}
 	}
-	return s.events(ctx, "/v2/deployments/"+at.Deployment+"/events", log, asked)
+	return s.events(ctx, "/v2/deployments/"+at.Deployment+"/events", log, query)
 }
 
 // eventsAsked is the position in a log at which a request wants to read.
@@ -58,16 +58,16 @@ func (a eventsAsked) after(log event.Reader) string {
 
 // events is the answer of both operations: a page, or a stream for a client that asks for a
 // stream.
-func (s server) events(ctx context.Context, path string, log event.Reader, asked eventsAsked) (eventsAnswer, error) {
-	answer := eventsAnswer{ctx: ctx, path: path, log: log, after: asked.after(log), stream: wantsStream(ctx)}
-	limit := pageSize(asked.limit)
+func (s server) events(ctx context.Context, path string, log event.Reader, query eventsAsked) (eventsAnswer, error) {
+	answer := eventsAnswer{ctx: ctx, path: path, log: log, after: query.after(log), stream: wantsStream(ctx)}
+	limit := pageSize(query.limit)
 	if answer.stream {
 		limit = 1 // an error in the position becomes visible before the answer begins
 	}
-	found, err := log.Read(ctx, answer.after, limit)
-	answer.page = EventsList{Resources: web.ShowAll(found, showEvent), Cursor: optional.Of(answer.after)}
-	if len(found) > 0 {
-		answer.page.Cursor = &found[len(found)-1].Position
+	events, err := log.Read(ctx, answer.after, limit)
+	answer.page = EventsList{Resources: web.ShowAll(events, showEvent), Cursor: optional.Of(answer.after)}
+	if len(events) > 0 {
+		answer.page.Cursor = &events[len(events)-1].Position
 	}
 	return answer, err
 }
@@ -96,9 +96,9 @@ func (a eventsAnswer) write(w http.ResponseWriter) error {
 	}
 	w.Header().Set("Location", a.path)
 	return web.NewStream(w).Follow(a.ctx, web.HeartbeatInterval, func(ctx context.Context, send func(...web.Event) error) error {
-		return event.Follow(ctx, a.log, a.after, func(found []event.Placed) error {
-			events := make([]web.Event, len(found))
-			for i, e := range found {
+		return event.Follow(ctx, a.log, a.after, func(placed []event.Placed) error {
+			events := make([]web.Event, len(placed))
+			for i, e := range placed {
 				data, err := json.Marshal(showEvent(e))
 				if err != nil {
 					return fmt.Errorf("encode event: %w", err)

@@ -13,14 +13,14 @@ import (
 
 // ListGithubIntegrations lists the workspace's installations of the GitHub App.
 func (s server) ListGithubIntegrations(ctx context.Context, _ ListGithubIntegrationsRequestObject) (ListGithubIntegrationsResponseObject, error) {
-	found, err := s.Integrations.Installations(ctx, auth.Workspace(ctx))
-	return ListGithubIntegrations200JSONResponse(web.ShowAll(found, showInstallation)), err
+	installations, err := s.Integrations.Installations(ctx, auth.Workspace(ctx))
+	return ListGithubIntegrations200JSONResponse(web.ShowAll(installations, showInstallation)), err
 }
 
 // ListGithubRepositories lists the repositories that an installation may reach.
 func (s server) ListGithubRepositories(ctx context.Context, request ListGithubRepositoriesRequestObject) (ListGithubRepositoriesResponseObject, error) {
-	found, err := s.Integrations.Repositories(ctx, integrationRef(ctx, request.IntegrationID))
-	return ListGithubRepositories200JSONResponse(web.ShowAll(found, showRepository)), err
+	repositories, err := s.Integrations.Repositories(ctx, integrationRef(ctx, request.IntegrationID))
+	return ListGithubRepositories200JSONResponse(web.ShowAll(repositories, showRepository)), err
 }
 
 // ListInstallations lists the workspace's installations of the GitHub App, by pages.
@@ -33,8 +33,8 @@ func (s server) ListInstallations(ctx context.Context, request ListInstallations
 // ListInstallationRepositories lists the repositories that an installation may reach, by pages.
 func (s server) ListInstallationRepositories(ctx context.Context, request ListInstallationRepositoriesRequestObject) (ListInstallationRepositoriesResponseObject, error) {
 	p := request.Params
-	found, next, err := s.Integrations.RepositoryPage(ctx, integrationRef(ctx, request.IntegrationID), pageSize(p.PageSize), value(p.Cursor))
-	return ListInstallationRepositories200JSONResponse{Items: web.ShowAll(found, showRepository), NextCursor: optional.Of(next)}, err
+	repositories, next, err := s.Integrations.RepositoryPage(ctx, integrationRef(ctx, request.IntegrationID), pageSize(p.PageSize), value(p.Cursor))
+	return ListInstallationRepositories200JSONResponse{Items: web.ShowAll(repositories, showRepository), NextCursor: optional.Of(next)}, err
 }
 
 // GetInstallation reads an installation.
@@ -61,7 +61,7 @@ func (s server) CreateGitCredential(ctx context.Context, request CreateGitCreden
 	body := request.Body
 	c, err := s.Integrations.CreateCredential(ctx, integration.NewCredential{
 		Workspace: auth.Workspace(ctx), Host: body.Host, User: body.User, Token: body.Token,
-	}, web.Settled(ctx, func(c integration.Credential) (web.Send, string, int64, error) {
+	}, web.StoreAnswer(ctx, func(c integration.Credential) (web.Send, string, int64, error) {
 		return CreateGitCredential201JSONResponse(showCredential(c)).VisitCreateGitCredentialResponse, "", 0, nil
 	})...)
 	return CreateGitCredential201JSONResponse(showCredential(c)), err

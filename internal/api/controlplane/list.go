@@ -30,14 +30,14 @@ func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequ
 		return nil, err
 	}
 	window := window(p.Limit, p.Offset, p.Cursor)
-	found, err := s.Deployments.Search(ctx, auth.Workspace(ctx), filter, window)
+	page, err := s.Deployments.Search(ctx, auth.Workspace(ctx), filter, window)
 	if err != nil {
 		return nil, err
 	}
 	list := DeploymentsList{
-		Resources: make([]Deployment, len(found.Items)), Offset: window.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
+		Resources: make([]Deployment, len(page.Items)), Offset: window.Offset + len(page.Items), Cursor: optional.Of(page.Cursor),
 	}
-	for i, d := range found.Items {
+	for i, d := range page.Items {
 		if list.Resources[i], err = s.show(ctx, d); err != nil {
 			return nil, err
 		}
@@ -60,9 +60,9 @@ func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestO
 		return nil, err
 	}
 	window := window(p.Limit, p.Offset, p.Cursor)
-	found, err := s.Deployments.SearchRevisions(ctx, ref(ctx, request.DeploymentID), filter, window)
+	page, err := s.Deployments.SearchRevisions(ctx, ref(ctx, request.DeploymentID), filter, window)
 	return ListRevisions200JSONResponse{
-		Resources: web.ShowAll(found.Items, showRevision), Offset: window.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
+		Resources: web.ShowAll(page.Items, showRevision), Offset: window.Offset + len(page.Items), Cursor: optional.Of(page.Cursor),
 	}, err
 }
 
@@ -72,7 +72,7 @@ func statuses[D ~string, S interface {
 	~string
 	Valid() bool
 }](text *string) ([]D, error) {
-	var found []D
+	var statuses []D
 	for word := range strings.SplitSeq(value(text), ",") {
 		if word = strings.TrimSpace(word); word == "" {
 			continue
@@ -80,9 +80,9 @@ func statuses[D ~string, S interface {
 		if !S(word).Valid() {
 			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "status"}, Type: "enum", Msg: fmt.Sprintf("Input should be a list of statuses, and %q is not a status", word)})
 		}
-		found = append(found, D(word))
+		statuses = append(statuses, D(word))
 	}
-	return found, nil
+	return statuses, nil
 }
 
 // defaultLimit is how many resources a list returns if the request names no number.

@@ -12,10 +12,10 @@ import (
 
 // ListListeners lists the workspace's listeners, newest first.
 func (s server) ListListeners(ctx context.Context, request ListListenersRequestObject) (ListListenersResponseObject, error) {
-	asked := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
-	found, err := s.Listeners.List(ctx, auth.Workspace(ctx), asked)
+	query := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
+	page, err := s.Listeners.List(ctx, auth.Workspace(ctx), query)
 	return ListListeners200JSONResponse{
-		Resources: web.ShowAll(found.Items, showListener), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
+		Resources: web.ShowAll(page.Items, showListener), Offset: query.Offset + len(page.Items), Cursor: optional.Of(page.Cursor),
 	}, err
 }
 
@@ -28,7 +28,7 @@ func (s server) CreateListener(ctx context.Context, request CreateListenerReques
 			ComputeType: string(body.ComputeType), ComputeID: body.ComputeID,
 			ComputeConfig: listener.ComputeConfig{K8sNamespaces: value(body.ComputeConfig.K8SNamespaces)},
 		},
-	}, web.Settled(ctx, func(l listener.Listener) (web.Send, string, int64, error) {
+	}, web.StoreAnswer(ctx, func(l listener.Listener) (web.Send, string, int64, error) {
 		return CreateListener201JSONResponse(showListener(l)).VisitCreateListenerResponse, l.Listener, l.ChangeCount(), nil
 	})...)
 	web.ShowVersion(ctx, l.Listener, l.ChangeCount())

@@ -50,8 +50,8 @@ func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLo
 
 // ListListenerReleases lists the releases that a listener must run.
 func (s server) ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error) {
-	found, err := s.Listeners.Releases(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session), value(request.Body.After))
-	return ListListenerReleases200JSONResponse{Resources: web.ShowAll(found, showWork)}, err
+	releases, err := s.Listeners.Releases(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session), value(request.Body.After))
+	return ListListenerReleases200JSONResponse{Resources: web.ShowAll(releases, showWork)}, err
 }
 
 // EndListenerSession ends the session.

@@ -26,7 +26,7 @@ func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObjec
 func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
 	patch.Revise, patch.Expect = true, web.ExpectedVersionsOf(ctx, request.DeploymentID)
-	patch.Notes = web.Settled(ctx, func(d deployment.Deployment) (web.Send, string, int64, error) {
+	patch.Notes = web.StoreAnswer(ctx, func(d deployment.Deployment) (web.Send, string, int64, error) {
 		return CreateRevision201JSONResponse(showRevision(d.Made())).VisitCreateRevisionResponse, "", 0, nil
 	})
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
@@ -50,7 +50,7 @@ func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisi
 }
 
 func (s server) redeploy(ctx context.Context, deploymentID, revisionID string, answer func(Deployment) web.Send) (Deployment, error) {
-	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersionsOf(ctx, deploymentID), s.settledChange(ctx, answer)...)
+	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersionsOf(ctx, deploymentID), s.storeDeploymentAnswer(ctx, answer)...)
 	return s.showCurrent(ctx, d, err)
 }
 

@@ -16,17 +16,17 @@ import (
 
 // ListSecrets lists the workspace's secrets, by name.
 func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObject) (ListSecretsResponseObject, error) {
-	asked := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
-	found, err := s.Deployments.WorkspaceSecrets().List(ctx, auth.Workspace(ctx), asked)
+	query := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
+	page, err := s.Deployments.WorkspaceSecrets().List(ctx, auth.Workspace(ctx), query)
 	return ListSecrets200JSONResponse{
-		Resources: web.ShowAll(found.Items, showSecret), Offset: asked.Offset + len(found.Items), Cursor: optional.Of(found.Cursor),
+		Resources: web.ShowAll(page.Items, showSecret), Offset: query.Offset + len(page.Items), Cursor: optional.Of(page.Cursor),
 	}, err
 }
 
 // CreateSecret creates a secret.
 func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObject) (CreateSecretResponseObject, error) {
-	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, web.Settled(ctx, func(made workspacesecret.Secret) (web.Send, string, int64, error) {
-		return CreateSecret201JSONResponse(showSecret(made)).VisitCreateSecretResponse, made.Identity(), made.Version(), nil
+	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data, web.StoreAnswer(ctx, func(secret workspacesecret.Secret) (web.Send, string, int64, error) {
+		return CreateSecret201JSONResponse(showSecret(secret)).VisitCreateSecretResponse, secret.Identity(), secret.Version(), nil
 	})...)
 	web.ShowVersion(ctx, created.Identity(), created.Version())
 	return CreateSecret201JSONResponse(showSecret(created)), err
@@ -34,14 +34,14 @@ func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObj
 
 // GetSecret reads a secret, and the deployments that refer to it.
 func (s server) GetSecret(ctx context.Context, request GetSecretRequestObject) (GetSecretResponseObject, error) {
-	found, err := s.Deployments.WorkspaceSecrets().Get(ctx, secretRef(ctx, request.SecretName))
+	stored, err := s.Deployments.WorkspaceSecrets().Get(ctx, secretRef(ctx, request.SecretName))
 	if err != nil {
 		return nil, err
 	}
-	users, err := s.Deployments.WorkspaceSecrets().Users(ctx, found.Ref)
-	shown := showSecret(found)
+	users, err := s.Deployments.WorkspaceSecrets().Users(ctx, stored.Ref)
+	shown := showSecret(stored)
 	shown.DeploymentIds = new(web.ShowAll(users, func(user workspacesecret.User) string { return user.Deployment }))
-	web.ShowVersion(ctx, found.Identity(), found.Version())
+	web.ShowVersion(ctx, stored.Identity(), stored.Version())
 	return GetSecret200JSONResponse(shown), err
 }
 
@@ -63,7 +63,7 @@ func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObjec
 				restarted = append(restarted, deployment)
 				return
 			}
-			shown.FailedRestarts = append(shown.FailedRestarts, DeploymentNotRestarted{DeploymentID: deployment, Detail: s.told(ctx, err)})
+			shown.FailedRestarts = append(shown.FailedRestarts, DeploymentNotRestarted{DeploymentID: deployment, Detail: s.messageOf(ctx, err)})
 		})
 	}
 	shown.RestartedDeploymentIds = &restarted
@@ -71,8 +71,8 @@ func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObjec
 	return PatchSecret200JSONResponse(shown), err
 }
 
-// told is the message for a client about an error of a part of its request.
-func (s server) told(ctx context.Context, err error) string {
+// messageOf is the message for a client about an error of a part of its request.
+func (s server) messageOf(ctx context.Context, err error) string {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		return known.Message
 	}

@@ -28,6 +28,6 @@ func (s server) patchTiers(ctx context.Context, deploymentID string, body *Resou
 	if body.ComputeTier == nil && body.DatabaseTier == nil {
 		return Deployment{}, fault.New(fault.Invalid, "compute_tier or database_tier must be given.")
 	}
-	patch := deployment.Patch{ComputeTier: body.ComputeTier, DatabaseTier: body.DatabaseTier, ValidateOnly: validateOnly, Expect: web.ExpectedVersionsOf(ctx, deploymentID), Notes: s.settledChange(ctx, answer)}
+	patch := deployment.Patch{ComputeTier: body.ComputeTier, DatabaseTier: body.DatabaseTier, ValidateOnly: validateOnly, Expect: web.ExpectedVersionsOf(ctx, deploymentID), Notes: s.storeDeploymentAnswer(ctx, answer)}
 	return s.patched(ctx, deploymentID, patch)
 }

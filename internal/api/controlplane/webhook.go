@@ -14,21 +14,21 @@ import (
 
 // ListWebhooks lists the workspace's webhooks.
 func (s server) ListWebhooks(ctx context.Context, _ ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {
-	found, err := s.Webhooks.List(ctx, auth.Workspace(ctx))
-	return ListWebhooks200JSONResponse{Resources: web.ShowAll(found, func(w webhook.Webhook) Webhook { return showWebhook(w, "") })}, err
+	webhooks, err := s.Webhooks.List(ctx, auth.Workspace(ctx))
+	return ListWebhooks200JSONResponse{Resources: web.ShowAll(webhooks, func(w webhook.Webhook) Webhook { return showWebhook(w, "") })}, err
 }
 
 // CreateWebhook creates a webhook and shows its secret.
 func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestObject) (CreateWebhookResponseObject, error) {
 	body := request.Body
-	made, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
+	created, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
 		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
 		Disabled: !optional.Or(body.Enabled, true),
-	}, web.Settled(ctx, func(made webhook.Created) (web.Send, string, int64, error) {
-		return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)).VisitCreateWebhookResponse, made.Webhook.Webhook, made.Webhook.Version(), nil
+	}, web.StoreAnswer(ctx, func(created webhook.Created) (web.Send, string, int64, error) {
+		return CreateWebhook201JSONResponse(showWebhook(created.Webhook, created.Secret)).VisitCreateWebhookResponse, created.Webhook.Webhook, created.Webhook.Version(), nil
 	})...)
-	web.ShowVersion(ctx, made.Webhook.Webhook, made.Webhook.Version())
-	return CreateWebhook201JSONResponse(showWebhook(made.Webhook, made.Secret)), err
+	web.ShowVersion(ctx, created.Webhook.Webhook, created.Webhook.Version())
+	return CreateWebhook201JSONResponse(showWebhook(created.Webhook, created.Secret)), err
 }
 
 // GetWebhook reads a webhook.

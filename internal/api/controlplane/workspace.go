@@ -55,14 +55,14 @@ func (s server) showWorkspace(ctx context.Context, w workspace.Workspace) (Works
 
 // ListMembers lists the workspace's members.
 func (s server) ListMembers(ctx context.Context, _ ListMembersRequestObject) (ListMembersResponseObject, error) {
-	found, err := s.Workspaces.Members(ctx, auth.Workspace(ctx))
-	return ListMembers200JSONResponse{Resources: web.ShowAll(found, showMember)}, err
+	members, err := s.Workspaces.Members(ctx, auth.Workspace(ctx))
+	return ListMembers200JSONResponse{Resources: web.ShowAll(members, showMember)}, err
 }
 
 // AddMember makes a person a member.
 func (s server) AddMember(ctx context.Context, request AddMemberRequestObject) (AddMemberResponseObject, error) {
 	body := request.Body
-	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), web.Settled(ctx, func(m workspace.Member) (web.Send, string, int64, error) {
+	m, err := s.Workspaces.AddMember(ctx, auth.Workspace(ctx), body.User, value(body.Issuer), workspace.Role(body.Role), web.StoreAnswer(ctx, func(m workspace.Member) (web.Send, string, int64, error) {
 		return AddMember201JSONResponse(showMember(m)).VisitAddMemberResponse, m.Identity(), m.Version(), nil
 	})...)
 	web.ShowVersion(ctx, m.Identity(), m.Version())
@@ -96,8 +96,8 @@ func showMember(m workspace.Member) Member {
 
 // ListTrustRules lists the workspace's trust rules.
 func (s server) ListTrustRules(ctx context.Context, _ ListTrustRulesRequestObject) (ListTrustRulesResponseObject, error) {
-	found, err := s.Rules.List(ctx, auth.Workspace(ctx))
-	return ListTrustRules200JSONResponse{Resources: web.ShowAll(found, showTrustRule)}, err
+	rules, err := s.Rules.List(ctx, auth.Workspace(ctx))
+	return ListTrustRules200JSONResponse{Resources: web.ShowAll(rules, showTrustRule)}, err
 }
 
 // CreateTrustRule admits jobs of a CI service.
@@ -105,7 +105,7 @@ func (s server) CreateTrustRule(ctx context.Context, request CreateTrustRuleRequ
 	body := request.Body
 	r, err := s.Rules.Create(ctx, auth.Workspace(ctx), trust.Rule{
 		Name: value(body.Name), Issuer: body.Issuer, Role: workspace.Role(body.Role), Claims: body.Claims,
-	}, web.Settled(ctx, func(r trust.Rule) (web.Send, string, int64, error) {
+	}, web.StoreAnswer(ctx, func(r trust.Rule) (web.Send, string, int64, error) {
 		return CreateTrustRule201JSONResponse(showTrustRule(r)).VisitCreateTrustRuleResponse, "", web.Untagged, nil
 	})...)
 	return CreateTrustRule201JSONResponse(showTrustRule(r)), err

@@ -34,8 +34,9 @@ type Client struct {
 	issuer   *issuer
 }
 
-// Begun holds the secrets of a sign-in that a browser has begun. Only this browser may have them.
-type Begun struct {
+// PendingSignIn holds the secrets of a sign-in that a browser has started. Only this browser may
+// have them.
+type PendingSignIn struct {
 	// State comes back with the code, Nonce inside the token.
 	State, Nonce string
 	// Proof is the verifier of PKCE.
@@ -52,26 +53,26 @@ func NewClient(config Issuer, client *http.Client, now clock.Clock) *Client {
 // Issuer is the issuer of the client.
 func (c *Client) Issuer() Issuer { return c.issuer.Issuer }
 
-// Begin returns the address at which a browser begins a sign-in. The issuer sends the browser back
+// Start returns the address at which a browser begins a sign-in. The issuer sends the browser back
 // to the address redirect.
-func (c *Client) Begin(ctx context.Context, redirect string) (address string, begun Begun, err error) {
+func (c *Client) Start(ctx context.Context, redirect string) (address string, pending PendingSignIn, err error) {
 	config, err := c.config(ctx, redirect)
 	if err != nil {
-		return "", Begun{}, err
+		return "", PendingSignIn{}, err
 	}
-	begun = Begun{State: rand.Text(), Nonce: rand.Text(), Proof: oauth2.GenerateVerifier()}
-	return config.AuthCodeURL(begun.State, oidc.Nonce(begun.Nonce), oauth2.S256ChallengeOption(begun.Proof)), begun, nil
+	pending = PendingSignIn{State: rand.Text(), Nonce: rand.Text(), Proof: oauth2.GenerateVerifier()}
+	return config.AuthCodeURL(pending.State, oidc.Nonce(pending.Nonce), oauth2.S256ChallengeOption(pending.Proof)), pending, nil
 }
 
-// End exchanges the code of a sign-in for the person's token, and checks the token. A code that
+// Finish exchanges the code of a sign-in for the person's token, and checks the token. A code that
 // the issuer refuses, or a token of another sign-in, is a fault.Unauthorized. Everything else that
 // the issuer says or does not say is a fault.Unavailable, which wraps the cause for the log.
-func (c *Client) End(ctx context.Context, redirect, code string, begun Begun) (Token, error) {
+func (c *Client) Finish(ctx context.Context, redirect, code string, pending PendingSignIn) (Token, error) {
 	config, err := c.config(ctx, redirect)
 	if err != nil {
 		return Token{}, err
 	}
-	answer, err := config.Exchange(oidc.ClientContext(ctx, c.issuer.client), code, oauth2.VerifierOption(begun.Proof))
+	answer, err := config.Exchange(oidc.ClientContext(ctx, c.issuer.client), code, oauth2.VerifierOption(pending.Proof))
 	if IsRefusal(err) {
 		return Token{}, fault.New(fault.Unauthorized, "The issuer does not accept the code. Sign in again.")
 	}
@@ -84,7 +85,7 @@ func (c *Client) End(ctx context.Context, redirect, code string, begun Begun) (T
 		return Token{}, err
 	}
 	nonce, _ := token.Claims["nonce"].(string)
-	if subtle.ConstantTimeCompare([]byte(nonce), []byte(begun.Nonce)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(nonce), []byte(pending.Nonce)) != 1 {
 		return Token{}, fault.New(fault.Unauthorized, "The token belongs to another sign-in (nonce).")
 	}
 	return token, nil
@@ -111,13 +112,13 @@ func (c *Client) verify(ctx context.Context, text string) (Token, error) {
 	}
 	party, named := token.Claims["azp"]
 	several, _ := token.Claims["aud"].([]any)
-	made, _ := timeOf(token.Claims["iat"])
+	issuedAt, _ := timeOf(token.Claims["iat"])
 	switch {
 	case isAccessToken(text):
 		return Token{}, fault.New(fault.Unauthorized, "The token is an access token (typ). An ID token is needed.")
 	case named && party != c.issuer.Audience || !named && len(several) > 1:
 		return Token{}, fault.New(fault.Unauthorized, "The token was made for another client (azp) than %s.", c.issuer.Audience)
-	case c.verifier.now().Sub(made) > longestAge:
+	case c.verifier.now().Sub(issuedAt) > longestAge:
 		return Token{}, fault.New(fault.Unauthorized, "The token was made too long ago (iat). Sign in again.")
 	}
 	return token, nil

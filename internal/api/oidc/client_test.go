@@ -27,7 +27,7 @@ func TestAttackAnIssuerLeadsElsewhere(t *testing.T) {
 	key := i.newKey("one", jose.ES256)
 	i.token = http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect)
 	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.Now)
-	if got, err := people.End(t.Context(), "https://slipway.test/back", "secret", oidc.Begun{State: "1", Nonce: "2", Proof: "3"}); err == nil {
+	if got, err := people.Finish(t.Context(), "https://slipway.test/back", "secret", oidc.PendingSignIn{State: "1", Nonce: "2", Proof: "3"}); err == nil {
 		t.Errorf("got %+v", got)
 	}
 	for address, good := range map[string]bool{i.URL + "/keys": true, strings.Replace(thief.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1): false} {
@@ -84,7 +84,7 @@ func TestWhatAnIssuerAnswers(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(body))
 		})
-		_, err := people.End(t.Context(), "https://slipway.test/back", "code", oidc.Begun{State: "1", Nonce: "2", Proof: "3"})
+		_, err := people.Finish(t.Context(), "https://slipway.test/back", "code", oidc.PendingSignIn{State: "1", Nonce: "2", Proof: "3"})
 		if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v", body, err)
 		}

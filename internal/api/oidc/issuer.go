@@ -52,22 +52,22 @@ type issuer struct {
 	mu   sync.Mutex
 	keys jose.JSONWebKeySet
 	at   Endpoints
-	// fetched is when the keys and endpoints were last read; asked is when the server last
+	// fetched is when the keys and endpoints were last read; requestedAt is when the server last
 	// tried to read them.
-	fetched, asked time.Time
+	fetched, requestedAt time.Time
 	// turn is held by the caller that asks the issuer.
 	turn chan struct{}
 }
 
 // find returns the keys that may have signed a token with this key id.
 func (i *issuer) find(ctx context.Context, keyID string) ([]jose.JSONWebKey, error) {
-	found, fresh := i.known(keyID)
-	if len(found) > 0 && fresh {
-		return found, nil
+	keys, fresh := i.cachedKeys(keyID)
+	if len(keys) > 0 && fresh {
+		return keys, nil
 	}
 	err := i.refresh(ctx)
-	if found, _ := i.known(keyID); len(found) > 0 {
-		return found, nil
+	if keys, _ := i.cachedKeys(keyID); len(keys) > 0 {
+		return keys, nil
 	}
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (i *issuer) endpoints(ctx context.Context) (Endpoints, error) {
 	return i.at, nil
 }
 
-// known returns the keys in memory. Any key may have signed a token that names no key.
-func (i *issuer) known(keyID string) (found []jose.JSONWebKey, fresh bool) {
+// cachedKeys returns the keys in memory. Any key may have signed a token that names no key.
+func (i *issuer) cachedKeys(keyID string) (keys []jose.JSONWebKey, fresh bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	age := i.now().Sub(i.fetched)
@@ -105,10 +105,10 @@ func (i *issuer) mayAsk() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.now()
-	if !i.asked.IsZero() && now.Sub(i.asked) < refreshInterval {
+	if !i.requestedAt.IsZero() && now.Sub(i.requestedAt) < refreshInterval {
 		return false
 	}
-	i.asked = now
+	i.requestedAt = now
 	return true
 }
 
@@ -122,7 +122,7 @@ func (i *issuer) refresh(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if !i.mayAsk() {
-		if found, _ := i.known(""); len(found) == 0 {
+		if known, _ := i.cachedKeys(""); len(known) == 0 {
 			return errUnavailable
 		}
 		return nil

@@ -60,21 +60,21 @@ func (t *Tokens) Member(ctx context.Context, workspaceID string, token Token) (w
 	if email, _ := token.Claims["email"].(string); email != "" && token.Claims["email_verified"] == true {
 		members = append(members, workspace.MemberID(email, ""))
 	}
-	var found workspace.Member
+	var matched workspace.Member
 	for _, member := range members {
 		m, err := t.Workspaces.Member(ctx, workspaceID, member)
 		switch {
 		case fault.Is(err, fault.NotFound):
 		case err != nil:
 			return workspace.Member{}, err
-		case m.Role.Over(found.Role):
-			found = m
+		case m.Role.Over(matched.Role):
+			matched = m
 		}
 	}
-	if found.ID == "" {
+	if matched.ID == "" {
 		return workspace.Member{}, stranger
 	}
-	return found, nil
+	return matched, nil
 }
 
 // program returns the role that a trust rule gives to a job.

@@ -102,7 +102,7 @@ func TestAnIssuerAtWhichNobodySignsIn(t *testing.T) {
 	key := i.newKey("one", jose.RS256)
 	wantGood(t, verifier(t, clock, i), "a program's token", key.sign(t, i.claims(clock.Now(), nil)))
 	people := oidc.NewClient(oidc.Issuer{URL: i.URL, Audience: "people", Members: true}, client(t), clock.Now)
-	if address, _, err := people.Begin(t.Context(), "https://slipway.test/back"); !fault.Is(err, fault.Unavailable) {
+	if address, _, err := people.Start(t.Context(), "https://slipway.test/back"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a person is sent to %q (%v)", address, err)
 	}
 }

@@ -28,9 +28,9 @@ const (
 // of requests, so one such redirect must do.
 const moved = "moved"
 
-// begin sends a browser to the issuer. The issuer sends the browser back to the server's own
+// start sends a browser to the issuer. The issuer sends the browser back to the server's own
 // address, so the browser must have its cookie from there.
-func (s signIn) begin(w http.ResponseWriter, r *http.Request) error {
+func (s signIn) start(w http.ResponseWriter, r *http.Request) error {
 	named := r.URL.Query().Get("workspace")
 	if strings.ContainsFunc(named, isNoName) {
 		return fault.New(fault.Invalid, "workspace: %q is neither the id nor the name of a workspace.", named)
@@ -43,7 +43,7 @@ func (s signIn) begin(w http.ResponseWriter, r *http.Request) error {
 		redirect(w, s.BaseURL+BrowserPath+"?"+query.Encode())
 		return nil
 	}
-	address, begun, err := s.Client.Begin(r.Context(), s.BaseURL+callbackPath)
+	address, begun, err := s.Client.Start(r.Context(), s.BaseURL+callbackPath)
 	if err != nil {
 		return s.refuse(w, r, err)
 	}
@@ -79,7 +79,7 @@ func (s signIn) end(w http.ResponseWriter, r *http.Request) error {
 		s.lead(w, "refused/"+reasonDenied)
 		return nil
 	}
-	token, err := s.Client.End(r.Context(), s.BaseURL+callbackPath, query.Get("code"), begun)
+	token, err := s.Client.Finish(r.Context(), s.BaseURL+callbackPath, query.Get("code"), begun)
 	if err != nil {
 		return s.refuse(w, r, err)
 	}
@@ -129,14 +129,14 @@ func redirect(w http.ResponseWriter, address string) {
 
 // pack writes the secrets of a sign-in as the value of a cookie. Only the last part may contain a
 // dot.
-func pack(begun oidc.Begun, named string) string {
+func pack(begun oidc.PendingSignIn, named string) string {
 	return strings.Join([]string{begun.State, begun.Nonce, begun.Proof, named}, ".")
 }
 
-func unpack(value string) (begun oidc.Begun, named string, ok bool) {
+func unpack(value string) (begun oidc.PendingSignIn, named string, ok bool) {
 	parts := strings.SplitN(value, ".", 4)
 	if len(parts) != 4 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return oidc.Begun{}, "", false
+		return oidc.PendingSignIn{}, "", false
 	}
-	return oidc.Begun{State: parts[0], Nonce: parts[1], Proof: parts[2]}, parts[3], true
+	return oidc.PendingSignIn{State: parts[0], Nonce: parts[1], Proof: parts[2]}, parts[3], true
 }

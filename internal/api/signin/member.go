@@ -19,21 +19,21 @@ func (s signIn) find(ctx context.Context, token oidc.Token, named string) (works
 	var all []workspace.Workspace
 	if named == "" {
 		all, err = s.Workspaces.List(ctx)
-	} else if found, missing := s.Workspaces.Find(ctx, named); !fault.Is(missing, fault.NotFound) {
-		all, err = []workspace.Workspace{found}, missing
+	} else if requested, missing := s.Workspaces.Find(ctx, named); !fault.Is(missing, fault.NotFound) {
+		all, err = []workspace.Workspace{requested}, missing
 	}
 	if err != nil {
 		return "", m, err
 	}
 	var names []string
 	for _, w := range all {
-		found, err := members.Member(ctx, w.ID, token)
+		member, err := members.Member(ctx, w.ID, token)
 		switch {
 		case fault.Is(err, fault.Forbidden):
 		case err != nil:
 			return "", m, err
 		default:
-			workspaceID, m = w.ID, found
+			workspaceID, m = w.ID, member
 			names = append(names, w.Name)
 		}
 	}

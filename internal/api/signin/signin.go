@@ -62,7 +62,7 @@ func Register(mux *web.Mux, config Config) {
 	if config.Client == nil {
 		return
 	}
-	mux.Handle("GET "+BrowserPath, mux.Answering(s.begin))
+	mux.Handle("GET "+BrowserPath, mux.Answering(s.start))
 	mux.Handle("GET "+callbackPath, mux.Answering(s.end))
 	mux.Handle("HEAD "+callbackPath, mux.Answering(s.look))
 	mux.Handle("POST "+TokenPath, mux.Answering(s.exchange))

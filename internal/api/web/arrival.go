@@ -91,9 +91,9 @@ func arriveWithin(r *http.Request, limit time.Duration) {
 	}
 }
 
-// settle is called when the answer is decided: the server does not wait much longer for bytes
+// stopWaiting is called when the answer is decided: the server does not wait much longer for bytes
 // that have not arrived by now.
-func (a *arrival) settle() {
+func (a *arrival) stopWaiting() {
 	if a == nil {
 		return
 	}

@@ -106,7 +106,7 @@ func (l *loader) body(at pointer) (*body, error) {
 
 // check reads the body and checks it. ignored are the members that no schema knows. An error
 // says that the body could not be read as JSON at all.
-func (b *body) check(r *http.Request) (found problems, ignored []string, err error) {
+func (b *body) check(r *http.Request) (problem problems, ignored []string, err error) {
 	if b.raw {
 		arriveWithin(r, b.arrival)
 		sent := *r

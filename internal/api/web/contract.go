@@ -81,9 +81,9 @@ func Load(document []byte, bodyLimit int64) (*Contract, error) {
 	}
 	c.published = sync.OnceValues(c.publish)
 	for path, item := range routing.Paths {
-		for method, found := range item.byMethod() {
-			if found != nil {
-				c.add(method, path, item.Resource, found)
+		for method, indexedOperation := range item.byMethod() {
+			if indexedOperation != nil {
+				c.add(method, path, item.Resource, indexedOperation)
 			}
 		}
 	}
@@ -91,17 +91,17 @@ func Load(document []byte, bodyLimit int64) (*Contract, error) {
 }
 
 // add adds an operation, which is compiled when its checks are used for the first time.
-func (c *Contract) add(method, path, resource string, found *indexed) {
+func (c *Contract) add(method, path, resource string, indexedOperation *indexed) {
 	pattern := strings.ToUpper(method) + " " + path
 	c.operations[pattern] = &operation{
 		Operation: Operation{
-			Pattern: pattern, Public: found.Security != nil && len(*found.Security) == 0,
-			Permission: found.Permission, Also: found.Also, NoMetadata: found.NoMetadata, Resource: resource,
+			Pattern: pattern, Public: indexedOperation.Security != nil && len(*indexedOperation.Security) == 0,
+			Permission: indexedOperation.Permission, Also: indexedOperation.Also, NoMetadata: indexedOperation.NoMetadata, Resource: resource,
 		},
-		tagged:     found.tagged(),
-		repeatable: found.repeatable(),
-		stores:     found.stores(),
-		holding:    found.Holding,
+		tagged:     indexedOperation.tagged(),
+		repeatable: indexedOperation.repeatable(),
+		stores:     indexedOperation.stores(),
+		holding:    indexedOperation.Holding,
 		checks: sync.OnceValues(func() (*checks, error) {
 			l, err := c.loader()
 			if err != nil {
@@ -155,12 +155,12 @@ func (o *operation) check(r *http.Request, h http.Header) error {
 	if compiled.body == nil {
 		return problems.asError()
 	}
-	found, ignored, err := compiled.body.check(r)
+	problem, ignored, err := compiled.body.check(r)
 	if err != nil {
 		return err
 	}
 	warnOf(ignored, h)
-	return append(problems, found...).asError()
+	return append(problems, problem...).asError()
 }
 
 // warnOf tells a client which members of its body are ignored (RFC 9111, section 5.5): most

@@ -74,7 +74,7 @@ func parseTags(values []string) (tags, bool) {
 	if rest == "*" {
 		return tags{any: true}, true
 	}
-	var found tags
+	var parsed tags
 	for rest != "" {
 		if rest[0] == ',' || rest[0] == ' ' || rest[0] == '\t' {
 			rest = rest[1:]
@@ -84,13 +84,13 @@ func parseTags(values []string) (tags, bool) {
 		if !ok {
 			return tags{}, false
 		}
-		found.list = append(found.list, one)
+		parsed.list = append(parsed.list, one)
 		rest = strings.TrimLeft(after, " \t")
 		if rest != "" && rest[0] != ',' {
 			return tags{}, false
 		}
 	}
-	return found, len(found.list) > 0
+	return parsed, len(parsed.list) > 0
 }
 
 // cutTag reads the tag that the text begins with.

@@ -93,14 +93,14 @@ func (x *exchange) wait() {
 // end leaves net/http the time to send the rest of the answer, and to read the rest of the request.
 func (x *exchange) end() {
 	x.expectTaken()
-	x.settle()
+	x.releaseBody()
 	x.reads.Close()
 }
 
-// settle releases the body and its share of the budget: it is called when the answer begins,
+// releaseBody releases the body and its share of the budget: it is called when the answer begins,
 // because streams go on for a long time after that.
-func (x *exchange) settle() {
-	x.body.settle()
+func (x *exchange) releaseBody() {
+	x.body.stopWaiting()
 	x.share.Close()
 }
 
@@ -125,7 +125,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		x.status = status
-		x.settle()
+		x.releaseBody()
 	}
 	x.expectTaken() // an informational status is sent at once
 	defer x.wait()

@@ -100,9 +100,9 @@ func (m *Mux) hold(r *http.Request) (leave func(), err error) {
 	return m.within(r, ownerOf(r), leave)
 }
 
-// Place takes one of the workspace's places for connections, as Holding does, for a request that
-// was not expected to wait. If the workspace has no place left, the error is its refusal.
-func (m *Mux) Place(ctx context.Context, workspace string) (leave func(), err error) {
+// HoldPlace takes one of the workspace's places for connections, as Holding does, for a request
+// that was not expected to wait. If the workspace has no place left, the error is its refusal.
+func (m *Mux) HoldPlace(ctx context.Context, workspace string) (leave func(), err error) {
 	if m.Limiter == nil {
 		return func() {}, nil
 	}

@@ -43,7 +43,7 @@ type Claim func(ctx context.Context, key string, fingerprint [sha256.Size]byte) 
 // under one Idempotency-Key the request is executed once, and later requests get the first
 // answer again. Answers that invite the client to send its request again are not kept, and answers
 // with no-store are not kept either: their requests are executed again, unless the handler stored
-// its own answer through Settled or SettledAs.
+// its own answer through StoreAnswer or StoreRefusal.
 //
 // It stands behind the contract's checks: a request that is not executed claims nothing. A
 // claimed request is executed to its end even when its client has gone, because that client
@@ -134,18 +134,18 @@ func fingerprint(r *http.Request) ([sha256.Size]byte, error) {
 func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler, attempt *idempotency.Attempt) {
 	ctx, cancel := outliving(r.Context(), attempt.Limit())
 	defer cancel(nil)
-	settled := false
+	answered := false
 	defer func() {
-		if !settled { // the handler panicked
-			m.settle(r, attempt.Release)
+		if !answered { // the handler panicked
+			m.endAttempt(r, attempt.Release)
 		}
 	}()
 	rec := recordAnswer(next, r.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
-	settled = true
+	answered = true
 	if invitesAgain(rec.status) || rec.sent.Get(headerCacheControl) == NoStore {
-		m.settle(r, attempt.Release)
+		m.endAttempt(r, attempt.Release)
 	} else {
-		m.settle(r, func(ctx context.Context) error {
+		m.endAttempt(r, func(ctx context.Context) error {
 			return attempt.Keep(ctx, rec.answer())
 		})
 	}
@@ -154,7 +154,7 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 
 // invitesAgain reports whether the client may send a request again that got the status: the same
 // request can succeed later, or with another If-Match, which is no part of the fingerprint. An
-// answer that Settled or SettledAs has stored stays.
+// answer that StoreAnswer or StoreRefusal has stored stays.
 func invitesAgain(status int) bool {
 	switch status {
 	case http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests:
@@ -163,9 +163,9 @@ func invitesAgain(status int) bool {
 	return status >= http.StatusInternalServerError
 }
 
-// mostSettled is the most bytes of an answer that is written together with the changes of its
+// mostStoredAnswer is the most bytes of an answer that is written together with the changes of its
 // request. A larger answer is kept after the changes, in a write of its own.
-const mostSettled = 64 << 10
+const mostStoredAnswer = 64 << 10
 
 // Untagged is the version of an answer without an ETag.
 const Untagged = -1
@@ -173,12 +173,12 @@ const Untagged = -1
 // Send sends an answer.
 type Send = func(http.ResponseWriter) error
 
-// Settled stores, together with a new value, the answer to repetitions of its request. The
+// StoreAnswer stores, together with a new value, the answer to repetitions of its request. The
 // answer is made from the value before the request is answered, so it is the answer that this
 // request gets. The id and the version are those that the handler passes to ShowVersion, "" and 0
 // if it does not call that; the version is Untagged if answers of the operation have no ETag.
-func Settled[T any](ctx context.Context, answered func(value T) (send Send, id string, version int64, err error)) []record.Note[T] {
-	return settled(ctx, func(value T) (idempotency.Answer, error) {
+func StoreAnswer[T any](ctx context.Context, answered func(value T) (send Send, id string, version int64, err error)) []record.Note[T] {
+	return answerNotes(ctx, func(value T) (idempotency.Answer, error) {
 		send, id, version, err := answered(value)
 		if err != nil {
 			return idempotency.Answer{}, err
@@ -194,10 +194,10 @@ func Settled[T any](ctx context.Context, answered func(value T) (send Send, id s
 	})
 }
 
-// SettledAs stores, together with a new value, a refusal as the answer to repetitions of its
+// StoreRefusal stores, together with a new value, a refusal as the answer to repetitions of its
 // request, whose own answer must not be stored.
-func SettledAs[T any](ctx context.Context, refused func(value T) *fault.Error) []record.Note[T] {
-	return settled(ctx, func(value T) (idempotency.Answer, error) {
+func StoreRefusal[T any](ctx context.Context, refused func(value T) *fault.Error) []record.Note[T] {
+	return answerNotes(ctx, func(value T) (idempotency.Answer, error) {
 		refusal := refused(value)
 		rec := &recorder{header: http.Header{}}
 		respond(rec, Status(refusal), refusal.Message)
@@ -205,15 +205,15 @@ func SettledAs[T any](ctx context.Context, refused func(value T) *fault.Error) [
 	})
 }
 
-// settled returns no note for a request without an Idempotency-Key: it has no repetitions.
-func settled[T any](ctx context.Context, answered func(value T) (idempotency.Answer, error)) []record.Note[T] {
+// answerNotes returns no note for a request without an Idempotency-Key: it has no repetitions.
+func answerNotes[T any](ctx context.Context, answered func(value T) (idempotency.Answer, error)) []record.Note[T] {
 	attempt, ok := ctx.Value(attemptKey{}).(*idempotency.Attempt)
 	if !ok {
 		return nil
 	}
 	return []record.Note[T]{func(ctx context.Context, value T) (table.Write, error) {
 		answer, err := answered(value)
-		if err != nil || len(answer.Body) > mostSettled {
+		if err != nil || len(answer.Body) > mostStoredAnswer {
 			return nil, err
 		}
 		return attempt.AnswerWrite(ctx, answer)
@@ -222,9 +222,9 @@ func settled[T any](ctx context.Context, answered func(value T) (idempotency.Ans
 
 type attemptKey struct{}
 
-// settle ends an attempt. When that fails the answer is sent all the same, and the key is free
+// endAttempt ends an attempt. When that fails the answer is sent all the same, and the key is free
 // again when the attempt's time is over.
-func (m *Mux) settle(r *http.Request, end func(context.Context) error) {
+func (m *Mux) endAttempt(r *http.Request, end func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), keepTime)
 	defer cancel()
 	if err := end(ctx); err != nil {

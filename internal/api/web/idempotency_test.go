@@ -221,7 +221,7 @@ func TestWhichAnswersAreKept(t *testing.T) {
 		}, 201, false},
 		"nothing to keep, and something else": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
 			var o record.Outbox
-			notes := web.SettledAs(r.Context(), func(string) *fault.Error { return fault.New(fault.Conflict, "It is shown once.") })
+			notes := web.StoreRefusal(r.Context(), func(string) *fault.Error { return fault.New(fault.Conflict, "It is shown once.") })
 			if err := record.AddNotes(r.Context(), &o, "made", notes...); err != nil {
 				panic(err)
 			}

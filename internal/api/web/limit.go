@@ -94,8 +94,8 @@ type Limiter struct {
 	now           clock.Clock
 	buckets       *Buckets
 	open          waiters
-	// recent are the requests of the workspaces that sent requests last.
-	recent *lru.Cache[string, *recent]
+	// counts are the requests of the workspaces that sent requests last.
+	counts *lru.Cache[string, *requestCount]
 	// Shared makes the quotas of workspaces, and the parts of them that visitors have, hold for
 	// all processes that share the counts; nil if there are no others. Callers are still counted
 	// by each process: in a stack API Gateway bounds callers.
@@ -107,7 +107,7 @@ type Limiter struct {
 func NewLimiter(quotas quota.Limits, callers Limits, now clock.Clock) *Limiter {
 	return &Limiter{
 		quotas: quotas, reads: newPolicy("reads", callers.Reads), writes: newPolicy("writes", callers.Writes),
-		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}}, recent: lru.New[string, *recent](mostBuckets),
+		now: now, buckets: NewBuckets(), open: waiters{taken: map[string]int64{}}, counts: lru.New[string, *requestCount](mostBuckets),
 	}
 }
 
@@ -174,7 +174,7 @@ func (l *Limiter) takeOfWorkspace(workspace string) error {
 	r := Rate{PerSecond: float64(perSecond), Burst: int(2 * perSecond)}
 	allowed, left := l.take("workspace\x00"+workspace, r)
 	if allowed {
-		l.recent.Make(workspace, 1, func() *recent { return &recent{} }).add(windowAt(l.now()))
+		l.counts.Make(workspace, 1, func() *requestCount { return &requestCount{} }).add(windowAt(l.now()))
 		return nil
 	}
 	refusal := l.quotas.Refuse(quota.Requests)

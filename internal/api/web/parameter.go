@@ -73,21 +73,21 @@ func (l *loader) describe(p *parameter, at pointer) error {
 // checkParameters checks all parameters, and rewrites the parameters whose text the generated
 // binder would read differently.
 func checkParameters(parameters []*parameter, r *http.Request) problems {
-	var found problems
+	var all problems
 	var query url.Values
 	rewritten := false
 	for _, p := range parameters {
 		switch p.in {
 		case "path":
-			found = append(found, p.checkPath(r)...)
+			all = append(all, p.checkPath(r)...)
 		case "header":
-			found = append(found, p.checkValues(r.Header.Values(p.name))...)
+			all = append(all, p.checkValues(r.Header.Values(p.name))...)
 		case "query":
 			if query == nil {
 				var err error
 				if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 					// The parts that cannot be read may be what the client means most.
-					return append(found, newProblem([]any{"query"}, "query_parsing",
+					return append(all, newProblem([]any{"query"}, "query_parsing",
 						"Input should be parameters with & between them, in which % begins two hexadecimal digits"))
 				}
 			}
@@ -95,7 +95,7 @@ func checkParameters(parameters []*parameter, r *http.Request) problems {
 			if changed {
 				query[p.name], rewritten = values, true
 			}
-			found = append(found, p.checkValues(values)...)
+			all = append(all, p.checkValues(values)...)
 		}
 	}
 	if rewritten {
@@ -103,7 +103,7 @@ func checkParameters(parameters []*parameter, r *http.Request) problems {
 		u.RawQuery = query.Encode()
 		r.URL = &u
 	}
-	return found
+	return all
 }
 
 // checkPath checks a part of the path.
@@ -162,26 +162,26 @@ func (p *parameter) checkValues(values []string) problems {
 		return nil
 	}
 	if !p.list {
-		value, found := p.parse(values[0], loc)
-		if found != nil {
-			return found
+		value, all := p.parse(values[0], loc)
+		if all != nil {
+			return all
 		}
 		return p.validate(value, loc...)
 	}
-	var found problems
+	var itemProblems problems
 	items := make([]any, len(values))
 	for i, text := range values {
 		item, wrong := p.parse(text, append(loc, i))
-		items[i], found = item, append(found, wrong...)
+		items[i], itemProblems = item, append(itemProblems, wrong...)
 	}
-	if found != nil {
-		return found
+	if itemProblems != nil {
+		return itemProblems
 	}
 	return p.validate(items, loc...)
 }
 
 // parse reads a parameter's text as the JSON type of its schema.
-func (p *parameter) parse(text string, loc []any) (value any, found problems) {
+func (p *parameter) parse(text string, loc []any) (value any, valueProblems problems) {
 	kind, valid := "", true
 	switch p.kind {
 	case "integer":

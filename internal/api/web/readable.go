@@ -42,7 +42,7 @@ func checkReadable(text []byte) error {
 	if rule == "" {
 		return nil
 	}
-	return fault.Shape(fault.Detail{Loc: w.place(), Msg: "JSON decode error: " + rule, Type: "json_invalid"})
+	return fault.Shape(fault.Detail{Loc: w.location(), Msg: "JSON decode error: " + rule, Type: "json_invalid"})
 }
 
 // walk is where a reader of a JSON text is.
@@ -82,9 +82,9 @@ func (w *walk) enter(object bool) (rule string) {
 	return ""
 }
 
-// place names the reader's place by members and items, from the outside. A name that has not
+// location names the reader's place by members and items, from the outside. A name that has not
 // ended yet, or that lies too deep, is left out.
-func (w *walk) place() []any {
+func (w *walk) location() []any {
 	place := []any{"body"}
 	for _, l := range w.levels[:min(w.depth+1, mostPlaces)] {
 		switch {

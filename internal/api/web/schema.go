@@ -75,12 +75,12 @@ func (t translation) closest(e *jsonschema.ValidationError) problems {
 		if wantsNull(alternative) {
 			continue
 		}
-		found := t.problems(alternative)
-		if !mismatched(found, t.at(e.InstanceLocation)) {
-			return found
+		all := t.problems(alternative)
+		if !mismatched(all, t.at(e.InstanceLocation)) {
+			return all
 		}
 		if fallback == nil {
-			fallback = found
+			fallback = all
 		}
 	}
 	return fallback
@@ -88,8 +88,8 @@ func (t translation) closest(e *jsonschema.ValidationError) problems {
 
 // mismatched reports whether an alternative failed because of the JSON type of the value at a
 // place, not of a value inside of it.
-func mismatched(found problems, at []any) bool {
-	return len(found) == 1 && found[0].mismatch && len(found[0].Loc) == len(at)
+func mismatched(all problems, at []any) bool {
+	return len(all) == 1 && all[0].mismatch && len(all[0].Loc) == len(at)
 }
 
 func wantsNull(e *jsonschema.ValidationError) bool {

@@ -190,19 +190,19 @@ var errCutShort = errors.New("the answer was cut short")
 // JSON, or nil. The answer is written to w, not to the client's connection. An error means that
 // the answer is not complete.
 func (m *Mux) Ask(ctx context.Context, w http.ResponseWriter, of *http.Request, method string, at url.URL, body io.Reader) (err error) {
-	asked, err := http.NewRequestWithContext(ctx, method, at.String(), body)
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), body)
 	if err != nil {
 		return fmt.Errorf("make a request of a message: %w", err)
 	}
 	if body != nil {
-		asked.ContentLength = -1 // its length is not known
+		request.ContentLength = -1 // its length is not known
 	}
-	asked.Host, asked.RemoteAddr, asked.TLS, asked.Header = of.Host, of.RemoteAddr, of.TLS, of.Header.Clone()
+	request.Host, request.RemoteAddr, request.TLS, request.Header = of.Host, of.RemoteAddr, of.TLS, of.Header.Clone()
 	for _, name := range ofConnection {
-		asked.Header.Del(name)
+		request.Header.Del(name)
 	}
-	if asked.Header.Del("Content-Type"); body != nil {
-		asked.Header.Set("Content-Type", "application/json")
+	if request.Header.Del("Content-Type"); body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	defer func() {
 		if cause := recover(); cause == http.ErrAbortHandler {
@@ -211,7 +211,7 @@ func (m *Mux) Ask(ctx context.Context, w http.ResponseWriter, of *http.Request, 
 			panic(cause)
 		}
 	}()
-	m.ServeHTTP(w, asked)
+	m.ServeHTTP(w, request)
 	return nil
 }
 

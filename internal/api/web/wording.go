@@ -21,15 +21,15 @@ const (
 // names.
 func (t translation) leaf(e *jsonschema.ValidationError) problem {
 	name, message := t.words(e)
-	found := newProblem(t.at(e.InstanceLocation), name, message)
-	found.rank = rankOther
+	leafProblem := newProblem(t.at(e.InstanceLocation), name, message)
+	leafProblem.rank = rankOther
 	switch e.ErrorKind.(type) {
 	case *kind.Type:
-		found.rank, found.mismatch = rankType, true
+		leafProblem.rank, leafProblem.mismatch = rankType, true
 	case *kind.MinLength, *kind.MaxLength:
-		found.rank = rankLength
+		leafProblem.rank = rankLength
 	}
-	return found
+	return leafProblem
 }
 
 func (t translation) words(e *jsonschema.ValidationError) (name, message string) {
@@ -71,9 +71,9 @@ func numberWords(e *jsonschema.ValidationError) (name, message string) {
 }
 
 // typeWords names the wanted type, by the schema's keywords beyond the JSON type.
-func (t translation) typeWords(e *jsonschema.ValidationError, found *kind.Type) (name, message string) {
+func (t translation) typeWords(e *jsonschema.ValidationError, typeError *kind.Type) (name, message string) {
 	wanted := t.schemaOf(e)
-	want := slices.DeleteFunc(slices.Clone(found.Want), func(name string) bool { return name == "null" })
+	want := slices.DeleteFunc(slices.Clone(typeError.Want), func(name string) bool { return name == "null" })
 	if len(want) == 0 {
 		return "none_required", "Input should be None"
 	}
@@ -84,7 +84,7 @@ func (t translation) typeWords(e *jsonschema.ValidationError, found *kind.Type) 
 	case "string":
 		return stringWords(wanted["format"])
 	case "integer":
-		if found.Got == "number" {
+		if typeError.Got == "number" {
 			return "int_from_float", "Input should be a valid integer, got a number with a fractional part"
 		}
 		return "int_type", "Input should be a valid integer"

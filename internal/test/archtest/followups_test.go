@@ -20,7 +20,7 @@ var outliveCallers = map[string]string{
 	"internal/api/agentserver.of":               "callers share one question to the agent",
 	"internal/api/agentserver.next":             "the socket's close says why it ends",
 	"internal/api/agentserver.takeBack":         "takes back threads of a request that failed",
-	"internal/api/agentserver.unmake":           "takes back a thread of a request that was refused",
+	"internal/api/agentserver.deleteCreated":    "takes back a thread of a request that was refused",
 	"internal/api/console.close":                "a session ends although the page is left",
 	"internal/api/oidc.refresh":                 "callers share one answer of the issuer",
 	"internal/api/web.outliving":                "an answer that is kept under a key is completed",

@@ -135,9 +135,9 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	if i.person == nil {
 		answer.Set("error", "access_denied")
 	} else {
-		made := rand.Text()
-		i.codes[made] = code{query.Get("redirect_uri"), query.Get("code_challenge"), query.Get("nonce")}
-		answer.Set("code", made)
+		authCode := rand.Text()
+		i.codes[authCode] = code{query.Get("redirect_uri"), query.Get("code_challenge"), query.Get("nonce")}
+		answer.Set("code", authCode)
 	}
 	back.RawQuery = answer.Encode()
 	http.Redirect(w, r, back.String(), http.StatusFound)
@@ -149,12 +149,12 @@ func (i *Issuer) device(w http.ResponseWriter, r *http.Request) {
 		i.refuse(w, "invalid_client")
 		return
 	}
-	made, user := rand.Text(), rand.Text()[:8]
+	code, user := rand.Text(), rand.Text()[:8]
 	i.mu.Lock()
-	i.devices[made] = &device{user: user, lasting: strings.Contains(r.PostFormValue("scope"), "offline_access"), wait: interval, polled: time.Now()}
+	i.devices[code] = &device{user: user, lasting: strings.Contains(r.PostFormValue("scope"), "offline_access"), wait: interval, polled: time.Now()}
 	i.mu.Unlock()
 	i.answer(w, map[string]any{
-		"device_code": made, "user_code": user, "expires_in": 60, "interval": interval.Seconds(),
+		"device_code": code, "user_code": user, "expires_in": 60, "interval": interval.Seconds(),
 		"verification_uri": i.URL + "/enter", "verification_uri_complete": i.URL + "/enter?user_code=" + user,
 	})
 	i.shown <- user

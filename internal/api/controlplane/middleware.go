@@ -22,19 +22,19 @@ func (s server) claim(ctx context.Context, key string, fingerprint [sha256.Size]
 	})
 }
 
-// shownOnce stores, together with a new key, the answer to repetitions of its request: not the
-// text of the key, which is not stored, but the id of the key.
-func shownOnce(ctx context.Context) []apikey.Note {
-	return web.SettledAs(ctx, func(made apikey.Key) *fault.Error {
+// storeKeyRefusal stores, together with a new key, the answer to repetitions of its request: not
+// the text of the key, which is not stored, but the id of the key.
+func storeKeyRefusal(ctx context.Context) []apikey.Note {
+	return web.StoreRefusal(ctx, func(created apikey.Key) *fault.Error {
 		return fault.New(fault.Conflict, "This request has made API key ID %s, whose text is in the first answer only. "+
-			"If that was lost, revoke the key, and make another with a new Idempotency-Key.", made.ID)
+			"If that was lost, revoke the key, and make another with a new Idempotency-Key.", created.ID)
 	})
 }
 
-// settledChange stores, together with a new or changed deployment, the answer to repetitions of
-// its request: an answer that shows the deployment.
-func (s server) settledChange(ctx context.Context, answer func(Deployment) web.Send) []deployment.Note {
-	return web.Settled(ctx, func(d deployment.Deployment) (web.Send, string, int64, error) {
+// storeDeploymentAnswer stores, together with a new or changed deployment, the answer to
+// repetitions of its request: an answer that shows the deployment.
+func (s server) storeDeploymentAnswer(ctx context.Context, answer func(Deployment) web.Send) []deployment.Note {
+	return web.StoreAnswer(ctx, func(d deployment.Deployment) (web.Send, string, int64, error) {
 		shown, err := s.show(ctx, d)
 		return answer(shown), d.Deployment, d.Version(), err
 	})

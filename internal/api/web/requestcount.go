@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// recentWindow is the time in which the accepted requests of a workspace are added up, to tell how
+// countWindow is the time in which the accepted requests of a workspace are added up, to tell how
 // many it sends.
-const recentWindow = 10 * time.Second
+const countWindow = 10 * time.Second
 
-func windowAt(now time.Time) int64 { return now.UnixNano() / int64(recentWindow) }
+func windowAt(now time.Time) int64 { return now.UnixNano() / int64(countWindow) }
 
-// recent is how many requests of a workspace were accepted in a window of time, and in the window
-// before.
-type recent struct {
+// requestCount is how many requests of a workspace were accepted in a window of time, and in the
+// window before.
+type requestCount struct {
 	mu          sync.Mutex
 	window      int64
 	now, before int64
@@ -22,7 +22,7 @@ type recent struct {
 
 // add counts a request of a window. A request that comes late, because the next window began
 // meanwhile, counts for its own.
-func (r *recent) add(window int64) {
+func (r *requestCount) add(window int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if window == r.window-1 {
@@ -34,7 +34,7 @@ func (r *recent) add(window int64) {
 }
 
 // last returns the requests of the window before a window.
-func (r *recent) last(window int64) int64 {
+func (r *requestCount) last(window int64) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if window != r.window-1 {
@@ -43,7 +43,7 @@ func (r *recent) last(window int64) int64 {
 	return r.before
 }
 
-func (r *recent) enter(window int64) {
+func (r *requestCount) enter(window int64) {
 	switch r.window {
 	case window:
 		return
@@ -57,8 +57,8 @@ func (r *recent) enter(window int64) {
 
 // Used implements quota.Live for what this process has counted.
 func (l *Limiter) Used(_ context.Context, workspace string) (streams, requests int64, err error) {
-	if r, ok := l.recent.Get(workspace); ok {
-		requests = r.last(windowAt(l.now())) / int64(recentWindow/time.Second)
+	if r, ok := l.counts.Get(workspace); ok {
+		requests = r.last(windowAt(l.now())) / int64(countWindow/time.Second)
 	}
 	return l.open.of(workspace), requests, nil
 }

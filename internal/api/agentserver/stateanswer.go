@@ -14,15 +14,15 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// shownState answers with a state, or the selected members of it. Values that are shown whole
+// stateAnswer answers with a state, or the selected members of it. Values that are shown whole
 // are written unchanged: they are the stored JSON, and may be large.
-type shownState struct {
+type stateAnswer struct {
 	state    ThreadState
 	selected []string
 }
 
-// shownStates answers with a list of states, or the selected members of each.
-type shownStates struct {
+// statesAnswer answers with a list of states, or the selected members of each.
+type statesAnswer struct {
 	states   []ThreadState
 	selected []string
 }
@@ -30,7 +30,7 @@ type shownStates struct {
 const memberValues = "values"
 
 // parts returns the answer's text in pieces, without a copy of the values.
-func (s shownState) parts() ([][]byte, error) {
+func (s stateAnswer) parts() ([][]byte, error) {
 	values := s.state.Values
 	s.state.Values = nil
 	text, err := json.Marshal(s.state)
@@ -48,7 +48,7 @@ func (s shownState) parts() ([][]byte, error) {
 }
 
 // some returns the selected members of the state whose text is given without its values.
-func (s shownState) some(text []byte, values json.RawMessage) ([][]byte, error) {
+func (s stateAnswer) some(text []byte, values json.RawMessage) ([][]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (s shownState) some(text []byte, values json.RawMessage) ([][]byte, error) 
 }
 
 // pick returns the values that are selected by their names; nil if no name is selected.
-func (s shownState) pick(values json.RawMessage) map[string]json.RawMessage {
+func (s stateAnswer) pick(values json.RawMessage) map[string]json.RawMessage {
 	var all, picked map[string]json.RawMessage
 	for _, field := range s.selected {
 		name, ok := strings.CutPrefix(field, memberValues+".")
@@ -88,7 +88,7 @@ func (s shownState) pick(values json.RawMessage) map[string]json.RawMessage {
 	return picked
 }
 
-func (s shownState) write(w http.ResponseWriter) error {
+func (s stateAnswer) write(w http.ResponseWriter) error {
 	parts, err := s.parts()
 	if err != nil {
 		return err
@@ -96,10 +96,10 @@ func (s shownState) write(w http.ResponseWriter) error {
 	return writeParts(w, parts)
 }
 
-func (s shownStates) write(w http.ResponseWriter) error {
+func (s statesAnswer) write(w http.ResponseWriter) error {
 	all := [][]byte{[]byte("[")}
 	for i, one := range s.states {
-		parts, err := shownState{one, s.selected}.parts()
+		parts, err := stateAnswer{one, s.selected}.parts()
 		if err != nil {
 			return err
 		}
@@ -128,8 +128,8 @@ func writeParts(w http.ResponseWriter, parts [][]byte) error {
 }
 
 // A state answers these operations, states answer those of the history.
-func (s shownState) VisitFindThreadStateResponse(w http.ResponseWriter) error    { return s.write(w) }
-func (s shownState) VisitGetThreadStateAtResponse(w http.ResponseWriter) error   { return s.write(w) }
-func (s shownState) VisitGetThreadStateResponse(w http.ResponseWriter) error     { return s.write(w) }
-func (s shownStates) VisitFindThreadHistoryResponse(w http.ResponseWriter) error { return s.write(w) }
-func (s shownStates) VisitGetThreadHistoryResponse(w http.ResponseWriter) error  { return s.write(w) }
+func (s stateAnswer) VisitFindThreadStateResponse(w http.ResponseWriter) error    { return s.write(w) }
+func (s stateAnswer) VisitGetThreadStateAtResponse(w http.ResponseWriter) error   { return s.write(w) }
+func (s stateAnswer) VisitGetThreadStateResponse(w http.ResponseWriter) error     { return s.write(w) }
+func (s statesAnswer) VisitFindThreadHistoryResponse(w http.ResponseWriter) error { return s.write(w) }
+func (s statesAnswer) VisitGetThreadHistoryResponse(w http.ResponseWriter) error  { return s.write(w) }

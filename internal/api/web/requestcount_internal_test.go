@@ -5,7 +5,7 @@ import "testing"
 // TestALateRequestCountsForItsOwnWindow adds a request to a window after the next one began.
 func TestALateRequestCountsForItsOwnWindow(t *testing.T) {
 	t.Parallel()
-	r := new(recent)
+	r := new(requestCount)
 	want := func(window, want int64) {
 		t.Helper()
 		if got := r.last(window); got != want {

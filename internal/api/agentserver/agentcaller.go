@@ -70,7 +70,7 @@ func actingFor(p workspace.Principal, header http.Header) []byte {
 // credentials of the platform are never among them.
 func publicHeaders(header http.Header, d deployment.Deployment) map[string]string {
 	public := map[string]string{}
-	if asked := d.Settings.HTTP; asked != nil && len(asked.Include) > 0 {
+	if settings := d.Settings.HTTP; settings != nil && len(settings.Include) > 0 {
 		header = header.Clone()
 		withhold(header)
 	}
