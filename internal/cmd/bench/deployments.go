@@ -29,10 +29,10 @@ type rolledOut struct {
 func measureDeployments(ctx context.Context, c *client, duration time.Duration) error {
 	ids := make(chan rolledOut, stored)
 	begun := time.Now()
-	var made atomic.Int64
+	var created atomic.Int64
 	err := concurrently(64, func() error {
 		for {
-			number := made.Add(1)
+			number := created.Add(1)
 			if number > stored {
 				return nil
 			}

@@ -34,9 +34,9 @@ func measureEndurance(ctx context.Context, c *client, url string, duration time.
 	if err != nil {
 		return err
 	}
-	var made atomic.Int64
+	var created atomic.Int64
 	if err := concurrently(clients, func() error {
-		for made.Add(1) <= endured {
+		for created.Add(1) <= endured {
 			if err := op(); err != nil {
 				return err
 			}

@@ -80,9 +80,9 @@ type started struct {
 
 // startFunction starts a function by itself, with a Runtime API that has no calls.
 func startFunction(ctx context.Context, bootstrap string, declared map[string]string) (started, error) {
-	asked := make(chan time.Time, 1)
+	requested := make(chan time.Time, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- time.Now()
+		requested <- time.Now()
 		<-r.Context().Done()
 	}))
 	defer api.Close()
@@ -97,14 +97,14 @@ func startFunction(ctx context.Context, bootstrap string, declared map[string]st
 	}
 	var s started
 	for range starts {
-		took, _, err := startOnce(ctx, bootstrap, environment, asked)
+		took, _, err := startOnce(ctx, bootstrap, environment, requested)
 		if err != nil {
 			return s, err
 		}
 		s.ready = append(s.ready, took)
 	}
 	slices.Sort(s.ready)
-	_, trace, err := startOnce(ctx, bootstrap, append(environment, "GODEBUG=inittrace=1"), asked)
+	_, trace, err := startOnce(ctx, bootstrap, append(environment, "GODEBUG=inittrace=1"), requested)
 	if err != nil {
 		return s, err
 	}
@@ -113,7 +113,7 @@ func startFunction(ctx context.Context, bootstrap string, declared map[string]st
 }
 
 // startOnce returns the time until the first poll, and the output of the process.
-func startOnce(ctx context.Context, bootstrap string, environment []string, asked <-chan time.Time) (time.Duration, string, error) {
+func startOnce(ctx context.Context, bootstrap string, environment []string, requested <-chan time.Time) (time.Duration, string, error) {
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, bootstrap)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment, &output, &output
@@ -124,7 +124,7 @@ func startOnce(ctx context.Context, bootstrap string, environment []string, aske
 	var took time.Duration
 	var err error
 	select {
-	case at := <-asked:
+	case at := <-requested:
 		took = at.Sub(begun)
 	case <-time.After(10 * time.Second):
 		err = errors.New("it does not ask for a call")

@@ -74,9 +74,9 @@ func measureHostile(ctx context.Context, c *client) error {
 		readers.Go(func() error { return c.readSlowly(reading, address) })
 	}
 	begun := time.Now()
-	hostile := func(thread string, asked order, want string) {
+	hostile := func(thread string, input order, want string) {
 		senders.Go(func() error {
-			_, err := c.hostileRun(ctx, url, thread, asked, want)
+			_, err := c.hostileRun(ctx, url, thread, input, want)
 			return err
 		})
 	}
@@ -164,14 +164,14 @@ func (c *client) largeThreads(ctx context.Context, url string) (threads []string
 
 // hostileRun makes a run on a thread, on a new thread if it is "", and waits for its end with
 // the status that is wanted; it returns the run's URL.
-func (c *client) hostileRun(ctx context.Context, url, thread string, asked order, want string) (string, error) {
+func (c *client) hostileRun(ctx context.Context, url, thread string, input order, want string) (string, error) {
 	if thread == "" {
 		var err error
 		if thread, err = c.thread(ctx, url); err != nil {
 			return "", err
 		}
 	}
-	body := map[string]any{"assistant_id": "agent", "input": map[string]any{}, "stream_mode": "custom", "config": map[string]any{"configurable": asked}}
+	body := map[string]any{"assistant_id": "agent", "input": map[string]any{}, "stream_mode": "custom", "config": map[string]any{"configurable": input}}
 	address, err := c.run(ctx, thread, body)
 	if err != nil {
 		return "", err

@@ -144,9 +144,9 @@ func measureRuns(ctx context.Context, c *client, url string, duration time.Durat
 
 // makeThreads makes more threads than a load can use, so that each run has a new thread.
 func makeThreads(ctx context.Context, c *client, url string, wanted int, threads chan<- string) error {
-	var made atomic.Int64
+	var created atomic.Int64
 	return concurrently(16, func() error {
-		for made.Add(1) <= int64(wanted) {
+		for created.Add(1) <= int64(wanted) {
 			thread, err := c.thread(ctx, url)
 			if err != nil {
 				return err

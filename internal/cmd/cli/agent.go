@@ -41,22 +41,22 @@ func (g *agent) assistant(ctx context.Context, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
-	var found []struct {
+	var assistants []struct {
 		ID    string `json:"assistant_id"`
 		Graph string `json:"graph_id"`
 	}
-	if err := g.do(ctx, http.MethodPost, g.path+"/assistants/search", map[string]any{"limit": 100}, &found); err != nil {
+	if err := g.do(ctx, http.MethodPost, g.path+"/assistants/search", map[string]any{"limit": 100}, &assistants); err != nil {
 		return "", err
 	}
-	for _, one := range found {
+	for _, one := range assistants {
 		if one.Graph == "agent" {
 			return one.ID, nil
 		}
 	}
-	if len(found) == 0 {
+	if len(assistants) == 0 {
 		return "", errors.New("the agent has no assistant")
 	}
-	return found[len(found)-1].ID, nil
+	return assistants[len(assistants)-1].ID, nil
 }
 
 // messages returns the messages of a thread.

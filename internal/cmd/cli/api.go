@@ -109,32 +109,32 @@ func (d deployment) revision(revision string) string { return d.path() + "/revis
 
 // named finds a deployment by its name; ok reports whether there is such a deployment. A stack's
 // list may be a moment behind, so the deployment is then read by its id.
-func (a *api) named(ctx context.Context, name string) (found deployment, ok bool, err error) {
+func (a *api) named(ctx context.Context, name string) (named deployment, ok bool, err error) {
 	var page page[deployment]
 	if err := a.do(ctx, http.MethodGet, "/v2/deployments?"+url.Values{"name": {name}}.Encode(), nil, &page); err != nil {
-		return found, false, err
+		return named, false, err
 	}
 	at := slices.IndexFunc(page.Resources, func(d deployment) bool { return d.Name == name })
 	if at < 0 {
-		return found, false, nil
+		return named, false, nil
 	}
-	err = a.do(ctx, http.MethodGet, page.Resources[at].path(), nil, &found)
+	err = a.do(ctx, http.MethodGet, page.Resources[at].path(), nil, &named)
 	if client.IsNotFound(err) {
 		return deployment{}, false, nil // it was deleted
 	}
-	return found, true, err
+	return named, true, err
 }
 
 // deployment finds a deployment by its id or its name.
-func (a *api) deployment(ctx context.Context, idOrName string) (found deployment, err error) {
+func (a *api) deployment(ctx context.Context, idOrName string) (named deployment, err error) {
 	if id.Valid(idOrName) {
-		return found, a.do(ctx, http.MethodGet, "/v2/deployments/"+idOrName, nil, &found)
+		return named, a.do(ctx, http.MethodGet, "/v2/deployments/"+idOrName, nil, &named)
 	}
-	found, ok, err := a.named(ctx, idOrName)
+	named, ok, err := a.named(ctx, idOrName)
 	if err == nil && !ok {
 		err = &missingError{idOrName}
 	}
-	return found, err
+	return named, err
 }
 
 // missingError says that there is no deployment of a name.

@@ -47,8 +47,8 @@ func newChat() *cobra.Command {
 			if message == "" && ok && isFile && !asJSON && term.IsTerminal(int(in.Fd())) && output.CanMove(out) {
 				return c.live(cmd.Context(), in, out)
 			}
-			teller := c.prints(cmd, asJSON)
-			return errors.Join(c.script(cmd.Context(), message, cmd.InOrStdin()), teller.Close())
+			printer := c.prints(cmd, asJSON)
+			return errors.Join(c.script(cmd.Context(), message, cmd.InOrStdin()), printer.Close())
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&thread, "thread", "", "id of a thread to go on with (default: a new one)")
@@ -68,40 +68,40 @@ type conversation struct {
 	asJSON bool
 	// runs counts the runs.
 	runs int
-	// asked are the questions of the graph that wait for an answer.
-	asked []question
+	// questions are the questions of the graph that wait for an answer.
+	questions []question
 }
 
 // newConversation finds the thread, or makes a thread.
 func newConversation(ctx context.Context, server *api, deployment, thread, assistant string) (*conversation, error) {
-	found, err := server.agent(ctx, deployment)
+	agent, err := server.agent(ctx, deployment)
 	if err != nil {
 		return nil, err
 	}
-	c := &conversation{agent: found, thread: thread}
-	if c.assistant, err = found.assistant(ctx, assistant); err != nil {
+	c := &conversation{agent: agent, thread: thread}
+	if c.assistant, err = agent.assistant(ctx, assistant); err != nil {
 		return nil, err
 	}
 	if thread != "" {
-		c.asked, err = found.questions(ctx, thread)
+		c.questions, err = agent.questions(ctx, thread)
 		return c, err
 	}
-	var made struct {
+	var created struct {
 		ID string `json:"thread_id"`
 	}
-	err = found.do(ctx, http.MethodPost, found.path+"/threads", map[string]any{}, &made)
-	c.thread = made.ID
+	err = agent.do(ctx, http.MethodPost, agent.path+"/threads", map[string]any{}, &created)
+	c.thread = created.ID
 	return c, err
 }
 
-// prints makes the conversation print what happens. The caller closes the teller at the end.
-func (c *conversation) prints(cmd *cobra.Command, asJSON bool) output.Teller {
-	teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
+// prints makes the conversation print what happens. The caller closes the printer at the end.
+func (c *conversation) prints(cmd *cobra.Command, asJSON bool) output.Printer {
+	printer := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
 	if asJSON {
-		teller = output.NewJSON(cmd.OutOrStdout())
+		printer = output.NewJSON(cmd.OutOrStdout())
 	}
-	c.show, c.stdout, c.asJSON = telling(teller), cmd.OutOrStdout(), asJSON
-	return teller
+	c.show, c.stdout, c.asJSON = timed(printer), cmd.OutOrStdout(), asJSON
+	return printer
 }
 
 // script asks the message, or without a message the lines in turn, after the question that waits
@@ -146,7 +146,7 @@ func (c *conversation) turn(ctx context.Context, line string) error {
 	if err := c.hear(ctx, answer); err != nil {
 		return err
 	}
-	if c.asked, err = c.agent.questions(ctx, c.thread); err != nil {
+	if c.questions, err = c.agent.questions(ctx, c.thread); err != nil {
 		return err
 	}
 	return c.ask()
@@ -154,12 +154,12 @@ func (c *conversation) turn(ctx context.Context, line string) error {
 
 // ask prints the first question that waits, if there is one: the next line answers it.
 func (c *conversation) ask() error {
-	if len(c.asked) == 0 {
+	if len(c.questions) == 0 {
 		return nil
 	}
-	text, hint := c.asked[0].text()
+	text, hint := c.questions[0].text()
 	if c.asJSON {
-		c.show(output.Event{Kind: output.KindQuestion, Thread: c.thread, Name: c.asked[0].ID, Text: text})
+		c.show(output.Event{Kind: output.KindQuestion, Thread: c.thread, Name: c.questions[0].ID, Text: text})
 		return nil
 	}
 	c.show(output.Event{Kind: output.KindNote, Text: hint})

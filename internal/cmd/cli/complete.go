@@ -19,14 +19,14 @@ func (w *Where) completes(cmd *cobra.Command) {
 		if len(args) > 0 || !strings.Contains(cmd.Use, " DEPLOYMENT") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, err := w.Client(cmd)
+		server, err := w.Client(cmd)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 		defer cancel()
 		var page page[deployment]
-		if err := found.Call(ctx, http.MethodGet, "/v2/deployments?limit=100", nil, &page); err != nil {
+		if err := server.Call(ctx, http.MethodGet, "/v2/deployments?limit=100", nil, &page); err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
 		var names []string

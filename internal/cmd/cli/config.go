@@ -27,20 +27,20 @@ func findConfig(dir, named string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var found []string
+	var names []string
 	for _, file := range files {
 		if namesGraphs(file) {
-			found = append(found, filepath.Base(file))
+			names = append(names, filepath.Base(file))
 		}
 	}
-	switch len(found) {
+	switch len(names) {
 	case 0:
 		return "", fmt.Errorf("there is no agent at %s: no %s, nor another JSON file that names graphs. Make an agent with slipway new, or name the file with --config",
 			dir, defaultConfig)
 	case 1:
-		return found[0], nil
+		return names[0], nil
 	default:
-		return "", fmt.Errorf("several files at %s name graphs: choose one with --config: %s", dir, strings.Join(found, ", "))
+		return "", fmt.Errorf("several files at %s name graphs: choose one with --config: %s", dir, strings.Join(names, ", "))
 	}
 }
 

@@ -51,14 +51,14 @@ func newContextAdd() *cobra.Command {
 				return err
 			}
 			server.Key = key
-			var found workspace
-			if err := client.New(server).Call(cmd.Context(), http.MethodGet, workspacePath, nil, &found); err != nil {
+			var current workspace
+			if err := client.New(server).Call(cmd.Context(), http.MethodGet, workspacePath, nil, &current); err != nil {
 				return err
 			}
 			var earlier *ended
 			err = changeContexts(cmd.Context(), func(all *contexts) error {
 				earlier = all.release(args[0])
-				all.Contexts[args[0]] = savedServer{URL: server.URL, Key: key, Tenant: found.ID}
+				all.Contexts[args[0]] = savedServer{URL: server.URL, Key: key, Tenant: current.ID}
 				all.Current = args[0]
 				return nil
 			})
@@ -66,8 +66,8 @@ func newContextAdd() *cobra.Command {
 				return err
 			}
 			earlier.endEarlier(cmd, nil)
-			return output.Done(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], found.Name, server.URL),
-				map[string]any{"context": args[0], "url": server.URL, "workspace_id": found.ID})
+			return output.Done(cmd, fmt.Sprintf("%s is the current context: workspace %s at %s", args[0], current.Name, server.URL),
+				map[string]any{"context": args[0], "url": server.URL, "workspace_id": current.ID})
 		},
 	}
 	cmd.Flags().StringVar(&server.URL, "url", "", "address of the server")

@@ -80,9 +80,9 @@ func (k savedServer) read(name string) (credential, error) {
 	return c, nil
 }
 
-// keep puts the credential of a context into the keyring, or into the context where that does not
+// store puts the credential of a context into the keyring, or into the context where that does not
 // work, for example on a server without a desktop; refused is why. The caller writes the contexts.
-func (k savedServer) keep(name string, c credential) (refused error) {
+func (k savedServer) store(name string, c credential) (refused error) {
 	refused = errNoKeyring
 	if os.Getenv(noKeyring) == "" {
 		text, err := json.Marshal(c)
@@ -129,8 +129,8 @@ func (c credential) isFresh() bool { return time.Now().Add(renewBefore).Before(c
 
 // signedIn returns the token of a context's session, and renews a session that is over. What the
 // user should know goes to notes.
-func signedIn(ctx context.Context, name string, found savedServer, notes io.Writer) (token string, err error) {
-	c, err := found.read(name)
+func signedIn(ctx context.Context, name string, saved savedServer, notes io.Writer) (token string, err error) {
+	c, err := saved.read(name)
 	if err != nil || c.isFresh() {
 		return c.Token, err
 	}
@@ -141,7 +141,7 @@ func signedIn(ctx context.Context, name string, found savedServer, notes io.Writ
 		if now.Login == nil {
 			return nobody(name)
 		}
-		if now.URL != found.URL || now.Tenant != found.Tenant {
+		if now.URL != saved.URL || now.Tenant != saved.Tenant {
 			return fmt.Errorf("the context %s has been changed; run the command again", name)
 		}
 		c, err := now.read(name)
@@ -169,43 +169,43 @@ func nobody(name string) error {
 
 // renew asks the issuer for another token, exchanges it for a session, and keeps both.
 func renew(ctx context.Context, all *contexts, name string, c credential, notes io.Writer) (credential, error) {
-	found := all.Contexts[name]
+	saved := all.Contexts[name]
 	over := func(why error) error {
-		return exit.Refused(fmt.Errorf("the sign-in of %s at %s is over (%w); run: slipway login --context %s", found.Login.User, found.URL, why, name))
+		return exit.Refused(fmt.Errorf("the sign-in of %s at %s is over (%w); run: slipway login --context %s", saved.Login.User, saved.URL, why, name))
 	}
 	if c.Refresh == "" {
 		return c, over(errors.New("the issuer gave nothing to renew it with"))
 	}
-	at, ctx, err := discover(ctx, found.URL, found.Login.Issuer)
+	at, ctx, err := discover(ctx, saved.URL, saved.Login.Issuer)
 	if err != nil {
 		return c, err
 	}
-	answer, err := at.Config(found.Login.ClientID, "").TokenSource(ctx, &oauth2.Token{RefreshToken: c.Refresh}).Token()
+	answer, err := at.Config(saved.Login.ClientID, "").TokenSource(ctx, &oauth2.Token{RefreshToken: c.Refresh}).Token()
 	if oidc.IsRefusal(err) {
 		return c, over(errors.New("the issuer does not renew it"))
 	}
 	if err != nil {
-		return c, fmt.Errorf("renew the sign-in at %s: %w", found.Login.Issuer, oidc.Answered(err))
+		return c, fmt.Errorf("renew the sign-in at %s: %w", saved.Login.Issuer, oidc.Answered(err))
 	}
 	// The issuer's new token is kept first: the server may not answer.
-	if err := keepLogin(all, name, credential{Refresh: answer.RefreshToken}, notes); err != nil {
+	if err := storeLogin(all, name, credential{Refresh: answer.RefreshToken}, notes); err != nil {
 		return c, err
 	}
 	if idToken(answer) == "" {
 		return c, over(errors.New("the issuer renews it without an ID token"))
 	}
-	_, c, err = exchange(ctx, found.URL, found.Tenant, answer)
+	_, c, err = exchange(ctx, saved.URL, saved.Tenant, answer)
 	if err != nil {
 		return c, err
 	}
-	return c, keepLogin(all, name, c, notes)
+	return c, storeLogin(all, name, c, notes)
 }
 
-// keepLogin keeps the credential of a context that has a login.
-func keepLogin(all *contexts, name string, c credential, notes io.Writer) error {
-	found := all.Contexts[name]
-	before := found.Login.Credential
-	refused := found.keep(name, c)
+// storeLogin keeps the credential of a context that has a login.
+func storeLogin(all *contexts, name string, c credential, notes io.Writer) error {
+	saved := all.Contexts[name]
+	before := saved.Login.Credential
+	refused := saved.store(name, c)
 	if err := all.write(); err != nil || refused == nil || before != nil {
 		return err
 	}
@@ -261,12 +261,12 @@ type ended struct {
 // release takes the sign-in of a context out of the keyring; without a sign-in it returns nil. The
 // caller changes the context, writes the contexts, and then calls end.
 func (c contexts) release(name string) *ended {
-	found := c.Contexts[name]
-	if found.Login == nil {
+	saved := c.Contexts[name]
+	if saved.Login == nil {
 		return nil
 	}
-	secrets, err := found.read(name)
-	return &ended{found, secrets, errors.Join(err, found.forget(name))}
+	secrets, err := saved.read(name)
+	return &ended{saved, secrets, errors.Join(err, saved.forget(name))}
 }
 
 // end ends the session at the server, and the refresh token at the issuer if the issuer can do so,

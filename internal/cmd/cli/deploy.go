@@ -54,10 +54,10 @@ func newDeploy() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			teller := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
-			d := &deploying{plan: plan, api: &api{Client: client}, show: telling(teller)}
+			printer := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			d := &deploying{plan: plan, api: &api{Client: client}, show: timed(printer)}
 			d.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
-			return errors.Join(d.run(cmd.Context()), teller.Close())
+			return errors.Join(d.run(cmd.Context()), printer.Close())
 		},
 	}
 	where.Flags(cmd)

@@ -29,22 +29,22 @@ type deploying struct {
 	plan
 	api  *api
 	show func(output.Event)
-	// found is the deployment in its present state.
-	found deployment
+	// deployment is the deployment in its present state.
+	deployment deployment
 	// digest is the digest of the packed files.
 	digest string
 	// waiting describes the current work of the server.
 	waiting string
 }
 
-// telling returns a function that passes events to the teller, with the time elapsed since
+// timed returns a function that passes events to the printer, with the time elapsed since
 // now.
-func telling(teller output.Teller) func(output.Event) {
+func timed(printer output.Printer) func(output.Event) {
 	began := time.Now()
 	return func(event output.Event) {
 		event.Time = time.Now()
 		event.Elapsed = event.Time.Sub(began).Round(time.Millisecond).Seconds()
-		teller.Show(event)
+		printer.Show(event)
 	}
 }
 
@@ -64,7 +64,7 @@ func (d *deploying) within(ctx context.Context, limit time.Duration, do func(con
 	case limited.Err() != nil:
 		err = fmt.Errorf("%w%s", &exit.TimeoutError{Waiting: d.waiting, Limit: limit}, d.goesOn())
 	}
-	result.Kind, result.Deployment, result.Name = output.KindResult, d.found.ID, d.name
+	result.Kind, result.Deployment, result.Name = output.KindResult, d.deployment.ID, d.name
 	if result.Status = "succeeded"; err != nil {
 		result.Status, result.Text, result.URL = "failed", err.Error(), ""
 	}
@@ -74,7 +74,7 @@ func (d *deploying) within(ctx context.Context, limit time.Duration, do func(con
 
 // goesOn returns a text that says how to watch a rollout for which the command does not wait.
 func (d *deploying) goesOn() string {
-	if d.found.Latest == "" {
+	if d.deployment.Latest == "" {
 		return ""
 	}
 	return "; the rollout goes on: slipway deployments show " + d.name
@@ -82,11 +82,11 @@ func (d *deploying) goesOn() string {
 
 // deploy executes the plan. The event describes the result.
 func (d *deploying) deploy(ctx context.Context) (result output.Event, err error) {
-	found, exists, err := d.api.named(ctx, d.name)
+	existing, exists, err := d.api.named(ctx, d.name)
 	if err != nil {
 		return result, err
 	}
-	if d.found = found; exists {
+	if d.deployment = existing; exists {
 		if err := d.fits(); err != nil {
 			return result, err
 		}
@@ -95,13 +95,13 @@ func (d *deploying) deploy(ctx context.Context) (result output.Event, err error)
 	if err != nil || d.dry {
 		return result, err
 	}
-	result.Revision, result.URL = d.found.Latest, d.found.SourceConfig.URL
+	result.Revision, result.URL = d.deployment.Latest, d.deployment.SourceConfig.URL
 	if revision == "" {
-		result.Text = "nothing has changed since revision " + d.found.Latest + ", which serves"
+		result.Text = "nothing has changed since revision " + d.deployment.Latest + ", which serves"
 		return result, nil
 	}
 	if d.noWait {
-		d.show(output.Event{Kind: output.KindDeployment, Deployment: d.found.ID, Revision: revision, Name: d.name})
+		d.show(output.Event{Kind: output.KindDeployment, Deployment: d.deployment.ID, Revision: revision, Name: d.name})
 		result.Text = "the revision is not waited for"
 		return result, nil
 	}
@@ -110,9 +110,9 @@ func (d *deploying) deploy(ctx context.Context) (result output.Event, err error)
 
 // await waits until a revision serves.
 func (d *deploying) await(ctx context.Context, revision string) (result output.Event, err error) {
-	result.Revision, result.URL = revision, d.found.SourceConfig.URL
-	d.show(output.Event{Kind: output.KindDeployment, Deployment: d.found.ID, Revision: revision, Name: d.name})
-	w := &watching{deploying: d, address: d.found.revision(revision)}
+	result.Revision, result.URL = revision, d.deployment.SourceConfig.URL
+	d.show(output.Event{Kind: output.KindDeployment, Deployment: d.deployment.ID, Revision: revision, Name: d.name})
+	w := &watching{deploying: d, address: d.deployment.revision(revision)}
 	if err := w.end(ctx); err != nil {
 		w.describe(&result)
 		return result, err
@@ -124,15 +124,15 @@ func (d *deploying) await(ctx context.Context, revision string) (result output.E
 // fits returns an error unless the plan may change the deployment with this name.
 func (d *deploying) fits() error {
 	switch {
-	case d.found.Status == "AWAITING_DELETE":
+	case d.deployment.Status == "AWAITING_DELETE":
 		return fmt.Errorf("the deployment %s is being deleted; choose another --name, or wait until it is gone", d.name)
-	case d.repo == "" && d.found.Source != fromUpload:
+	case d.repo == "" && d.deployment.Source != fromUpload:
 		return fmt.Errorf("the deployment %s is not made of uploads, but of %s%s: deploy it with --repo, or choose another --name",
-			d.name, d.found.Source, with(" ", d.found.SourceConfig.RepoURL))
-	case d.repo != "" && d.found.Source != fromRepository:
-		return fmt.Errorf("the deployment %s is made of %s, not of a repository: deploy it without --repo, or choose another --name", d.name, d.found.Source)
-	case d.repo != "" && d.found.SourceConfig.RepoURL != d.repo:
-		return fmt.Errorf("the deployment %s is made of the repository %s, which cannot be changed: choose another --name", d.name, d.found.SourceConfig.RepoURL)
+			d.name, d.deployment.Source, with(" ", d.deployment.SourceConfig.RepoURL))
+	case d.repo != "" && d.deployment.Source != fromRepository:
+		return fmt.Errorf("the deployment %s is made of %s, not of a repository: deploy it without --repo, or choose another --name", d.name, d.deployment.Source)
+	case d.repo != "" && d.deployment.SourceConfig.RepoURL != d.repo:
+		return fmt.Errorf("the deployment %s is made of the repository %s, which cannot be changed: choose another --name", d.name, d.deployment.SourceConfig.RepoURL)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (d *deploying) reviseRepository(ctx context.Context, exists bool) (string, 
 	// Without a path, the server keeps its present path, or looks for the file by itself.
 	if d.config != "" {
 		config["framework_config_path"] = d.config
-	} else if kept := d.found.RevisionConfig.ConfigPath; exists && kept != "" && kept != defaultConfig {
+	} else if kept := d.deployment.RevisionConfig.ConfigPath; exists && kept != "" && kept != defaultConfig {
 		d.show(output.Event{Kind: output.KindNote, Text: fmt.Sprintf("the configuration file is %s, as before; for the one at the root: --config %s", kept, defaultConfig)})
 	}
 	if d.dry {
@@ -187,7 +187,7 @@ func (d *deploying) reviseUpload(ctx context.Context, exists bool, packed *tarba
 	case err != nil || same && !d.dry:
 		return "", err
 	case same:
-		d.show(output.Event{Kind: output.KindNote, Text: "nothing has changed since revision " + d.found.Latest + ": no revision would be made"})
+		d.show(output.Event{Kind: output.KindNote, Text: "nothing has changed since revision " + d.deployment.Latest + ": no revision would be made"})
 		return "", nil
 	case d.dry:
 		d.say(exists, "of the upload")
@@ -241,16 +241,16 @@ func (d *deploying) say(exists bool, of string) {
 
 // unchanged reports whether the serving revision was made of the same files and settings.
 func (d *deploying) unchanged(ctx context.Context, packed *tarball) (bool, error) {
-	if d.force || d.found.Active == "" || d.found.Active != d.found.Latest || d.found.RevisionConfig.ConfigPath != d.config {
+	if d.force || d.deployment.Active == "" || d.deployment.Active != d.deployment.Latest || d.deployment.RevisionConfig.ConfigPath != d.config {
 		return false, nil
 	}
 	for _, s := range d.values {
-		if !slices.Contains(d.found.Secrets, s) {
+		if !slices.Contains(d.deployment.Secrets, s) {
 			return false, nil
 		}
 	}
 	var active revision
-	err := d.api.do(ctx, http.MethodGet, d.found.revision(d.found.Active), nil, &active)
+	err := d.api.do(ctx, http.MethodGet, d.deployment.revision(d.deployment.Active), nil, &active)
 	return err == nil && active.Build.SourceDigest == packed.digest, err
 }
 
@@ -259,8 +259,8 @@ func (d *deploying) unchanged(ctx context.Context, packed *tarball) (bool, error
 func (d *deploying) create(ctx context.Context, source string, config, revision map[string]any) (string, error) {
 	err := d.api.do(ctx, http.MethodPost, "/v2/deployments", map[string]any{
 		"name": d.name, "source": source, "source_config": config, "source_revision_config": revision, "secrets": d.merged(),
-	}, &d.found)
-	return d.found.Latest, err
+	}, &d.deployment)
+	return d.deployment.Latest, err
 }
 
 // patch changes the deployment, and returns its new revision.
@@ -269,14 +269,14 @@ func (d *deploying) patch(ctx context.Context, revision map[string]any) (string,
 	if len(d.values) > 0 {
 		body["secrets"] = d.merged()
 	}
-	err := d.api.do(ctx, http.MethodPatch, d.found.path(), body, &d.found)
-	return d.found.Latest, err
+	err := d.api.do(ctx, http.MethodPatch, d.deployment.path(), body, &d.deployment)
+	return d.deployment.Latest, err
 }
 
 // merged returns the existing secrets together with the secrets of the plan. A value that the
 // server does not show stays unchanged if the shown text is sent back.
 func (d *deploying) merged() []secret {
-	all := append([]secret{}, d.found.Secrets...)
+	all := append([]secret{}, d.deployment.Secrets...)
 	for _, s := range d.values {
 		at := slices.IndexFunc(all, func(other secret) bool { return other.Name == s.Name })
 		if at < 0 {
@@ -297,7 +297,7 @@ func (d *deploying) upload(ctx context.Context, packed *tarball) (string, error)
 			Path    string            `json:"object_path"`
 			Headers map[string]string `json:"upload_headers"`
 		}
-		if err := d.api.do(ctx, http.MethodPost, d.found.path()+"/upload-url", map[string]any{"supports_upload_headers": true}, &granted); err != nil {
+		if err := d.api.do(ctx, http.MethodPost, d.deployment.path()+"/upload-url", map[string]any{"supports_upload_headers": true}, &granted); err != nil {
 			return "", err
 		}
 		err := d.api.Put(ctx, granted.URL, io.NewSectionReader(packed.file, 0, packed.size), packed.size, granted.Headers)

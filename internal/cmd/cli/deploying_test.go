@@ -20,8 +20,8 @@ func TestAFileOfSecretsStaysHere(t *testing.T) {
 	for _, kept := range [][]secret{{{Name: "KEPT"}}, {{Name: "KEPT"}, {Name: "MISSED"}}} {
 		var said []string
 		d := &deploying{
-			plan:  plan{deployOptions: deployOptions{dir: dir, dry: true}, values: []secret{{Name: "PASSED"}}},
-			found: deployment{Secrets: kept},
+			plan:       plan{deployOptions: deployOptions{dir: dir, dry: true}, values: []secret{{Name: "PASSED"}}},
+			deployment: deployment{Secrets: kept},
 			show: func(event output.Event) {
 				if strings.Contains(event.Text, "is not uploaded") {
 					said = append(said, event.Text)

@@ -30,11 +30,11 @@ type call func(cmd *cobra.Command, server *api, args []string) error
 func (w *Where) asks(cmd *cobra.Command, args cobra.PositionalArgs, run call) *cobra.Command {
 	cmd.Args = exit.Arguments(args)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		found, err := w.Client(cmd)
+		server, err := w.Client(cmd)
 		if err != nil {
 			return err
 		}
-		err = run(cmd, &api{Client: found}, args)
+		err = run(cmd, &api{Client: server}, args)
 		if err != nil && cmd.Context().Err() != nil {
 			return exit.ErrInterrupted
 		}

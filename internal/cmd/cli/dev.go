@@ -40,9 +40,9 @@ func newDev() *cobra.Command {
 			if err != nil {
 				return exit.Usage(err)
 			}
-			teller := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), options.asJSON)
-			d := &developing{options: options, plan: plan, show: telling(teller), cmd: cmd}
-			return errors.Join(d.run(cmd.Context()), teller.Close())
+			printer := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), options.asJSON)
+			d := &developing{options: options, plan: plan, show: timed(printer), cmd: cmd}
+			return errors.Join(d.run(cmd.Context()), printer.Close())
 		},
 	}
 	flags := cmd.Flags()
@@ -67,8 +67,8 @@ type developing struct {
 	client  *client.Client
 	// digest is the digest of the files that were deployed last.
 	digest string
-	// found is the last known state of the deployment.
-	found deployment
+	// deployment is the last known state of the deployment.
+	deployment deployment
 }
 
 func (d *developing) run(ctx context.Context) (err error) {
@@ -185,18 +185,18 @@ func (d *developing) follow(ctx context.Context, changes *changes) error {
 func (d *developing) deploy(ctx context.Context) error {
 	next := &deploying{plan: d.plan, api: &api{Client: d.client}, show: d.show}
 	err := next.run(ctx)
-	d.found, d.digest = next.found, next.digest
+	d.deployment, d.digest = next.deployment, next.digest
 	return err
 }
 
 // withdraw cancels a revision that a change has overtaken, whose build would delay the next
 // revision. A revision that has ended meanwhile need not be cancelled.
 func (d *developing) withdraw(ctx context.Context) {
-	if d.found.Latest == "" || d.found.Latest == d.found.Active {
+	if d.deployment.Latest == "" || d.deployment.Latest == d.deployment.Active {
 		return
 	}
-	if err := d.client.Call(ctx, "POST", d.found.revision(d.found.Latest)+"/cancel", nil, nil); err == nil {
-		d.show(output.Event{Kind: output.KindNote, Text: "a file has changed: revision " + d.found.Latest + " is cancelled"})
+	if err := d.client.Call(ctx, "POST", d.deployment.revision(d.deployment.Latest)+"/cancel", nil, nil); err == nil {
+		d.show(output.Event{Kind: output.KindNote, Text: "a file has changed: revision " + d.deployment.Latest + " is cancelled"})
 	}
 }
 
@@ -234,11 +234,11 @@ func digestOf(ctx context.Context, dir string) (string, error) {
 // print prints the agent's output until the agent is replaced. It is not an error if the
 // output cannot be read.
 func (d *developing) print(ctx context.Context) {
-	if d.options.asJSON || d.found.Latest == "" || ctx.Err() != nil {
+	if d.options.asJSON || d.deployment.Latest == "" || ctx.Err() != nil {
 		return
 	}
 	log := &logReader{api: &api{Client: d.client}, kind: "deploy", filter: map[string][]string{"type": {"deploy"}}, stdout: d.cmd.OutOrStdout(), stderr: d.cmd.ErrOrStderr()}
-	log.revision = d.found.revision(d.found.Latest)
+	log.revision = d.deployment.revision(d.deployment.Latest)
 	if err := log.follow(ctx); err != nil && ctx.Err() == nil {
 		d.show(output.Event{Kind: output.KindNote, Text: "the agent's log cannot be read: " + err.Error()})
 	}

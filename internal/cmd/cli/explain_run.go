@@ -40,9 +40,9 @@ type runMoment struct {
 func newRunsExplain() *cobra.Command {
 	var where Where
 	return output.WithJSON(where.asksAgent(&cobra.Command{Use: "explain DEPLOYMENT THREAD RUN", Short: "Say why a run failed, ended or waits, and when each part was done", Long: explainRunLong}, 3,
-		func(cmd *cobra.Command, found *agent, run string, _ []string) error {
+		func(cmd *cobra.Command, agent *agent, run string, _ []string) error {
 			var shown runExplanation
-			if err := found.do(cmd.Context(), http.MethodGet, run+"/explanation", nil, &shown); err != nil {
+			if err := agent.do(cmd.Context(), http.MethodGet, run+"/explanation", nil, &shown); err != nil {
 				return err
 			}
 			if output.AsJSON(cmd) {

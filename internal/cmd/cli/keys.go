@@ -34,11 +34,11 @@ func remote(cmd *cobra.Command, run call) {
 		if wrong != nil {
 			return exit.Usage(wrong)
 		}
-		found, err := where.Client(cmd)
+		server, err := where.Client(cmd)
 		if err != nil {
 			return err
 		}
-		return run(cmd, &api{Client: found}, args)
+		return run(cmd, &api{Client: server}, args)
 	}
 }
 
@@ -76,11 +76,11 @@ func RemoteKeysCreate(cmd *cobra.Command, lifetime func(expires string) (time.Du
 		if length > 0 {
 			body["expires_in_seconds"] = int(length.Round(time.Second).Seconds())
 		}
-		var made KeyMade
-		if err := server.do(cmd.Context(), http.MethodPost, keysPath, body, &made); err != nil {
+		var created KeyMade
+		if err := server.do(cmd.Context(), http.MethodPost, keysPath, body, &created); err != nil {
 			return err
 		}
-		return output.Data(cmd, made.Key, made)
+		return output.Data(cmd, created.Key, created)
 	})
 }
 

@@ -49,45 +49,45 @@ func newLogin() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			name, found, err := loginContext(all, address, name)
+			name, saved, err := loginContext(all, address, name)
 			if err == nil {
-				err = oidc.CheckPrivate(found.URL)
+				err = oidc.CheckPrivate(saved.URL)
 			}
 			if err != nil {
 				return exit.Usage(err)
 			}
-			issuer, err := offered(cmd.Context(), found.URL)
+			issuer, err := offered(cmd.Context(), saved.URL)
 			if err != nil {
 				return err
 			}
-			answer, err := askPerson(cmd, found.URL, issuer, !noBrowser)
+			answer, err := askPerson(cmd, saved.URL, issuer, !noBrowser)
 			if err != nil {
 				return err
 			}
-			granted, c, err := exchange(cmd.Context(), found.URL, cmp.Or(workspace, found.Tenant), answer)
+			granted, c, err := exchange(cmd.Context(), saved.URL, cmp.Or(workspace, saved.Tenant), answer)
 			if err != nil {
 				return err
 			}
-			found = savedServer{URL: found.URL, Tenant: granted.Workspace, Login: &login{Issuer: issuer.URL, ClientID: issuer.ClientID, User: granted.User}}
+			saved = savedServer{URL: saved.URL, Tenant: granted.Workspace, Login: &login{Issuer: issuer.URL, ClientID: issuer.ClientID, User: granted.User}}
 			var earlier *ended
 			var refused error
 			err = changeContexts(cmd.Context(), func(all *contexts) error {
 				earlier = all.release(name)
-				all.Contexts[name], all.Current = found, name
-				refused = found.keep(name, c)
+				all.Contexts[name], all.Current = saved, name
+				refused = saved.store(name, c)
 				return nil
 			})
 			if err != nil {
 				return err
 			}
-			earlier.endEarlier(cmd, found.Login)
+			earlier.endEarlier(cmd, saved.Login)
 			if refused != nil {
 				if err := sayKept(cmd.ErrOrStderr(), refused); err != nil {
 					return err
 				}
 			}
-			return output.Done(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", found.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
-				"context": name, "url": found.URL, "workspace_id": granted.Workspace, "user": granted.User, "role": granted.Role, "expires_at": granted.ExpiresAt, "keyring": refused == nil,
+			return output.Done(cmd, fmt.Sprintf("signed in to %s as %s (%s); %s is the current context", saved.URL, output.Plain(granted.User), granted.Role, name), map[string]any{
+				"context": name, "url": saved.URL, "workspace_id": granted.Workspace, "user": granted.User, "role": granted.Role, "expires_at": granted.ExpiresAt, "keyring": refused == nil,
 			})
 		},
 	}
@@ -120,11 +120,11 @@ func chosenContext(all contexts, name string) (string, savedServer, error) {
 	if name = cmp.Or(name, os.Getenv("SLIPWAY_CONTEXT"), all.Current); name == "" {
 		return "", savedServer{}, errors.New("there is no context: name the server with --url, or the context with --context")
 	}
-	found, ok := all.Contexts[name]
+	saved, ok := all.Contexts[name]
 	if !ok {
 		return "", savedServer{}, noContext(name)
 	}
-	return name, found, nil
+	return name, saved, nil
 }
 
 // offered returns the issuer that a server names.
@@ -201,7 +201,7 @@ func newLogout() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			name, found, err := chosenContext(all, name)
+			name, saved, err := chosenContext(all, name)
 			if err != nil {
 				return exit.Usage(err)
 			}
@@ -210,8 +210,8 @@ func newLogout() *cobra.Command {
 				if over = all.release(name); over == nil {
 					return fmt.Errorf("nobody is signed in to the context %s", name)
 				}
-				found = over.savedServer
-				all.Contexts[name] = savedServer{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
+				saved = over.savedServer
+				all.Contexts[name] = savedServer{URL: saved.URL, Key: saved.Key, Tenant: saved.Tenant}
 				return nil
 			})
 			left := over.end(cmd.Context(), nil)
@@ -221,7 +221,7 @@ func newLogout() *cobra.Command {
 			if left != nil {
 				return fmt.Errorf("the sign-in is forgotten here, but: %w", left)
 			}
-			return output.Done(cmd, "signed out of "+found.URL, map[string]any{"context": name, "url": found.URL})
+			return output.Done(cmd, "signed out of "+saved.URL, map[string]any{"context": name, "url": saved.URL})
 		},
 	}
 	cmd.Flags().StringVar(&name, "context", "", "name of the context ($SLIPWAY_CONTEXT)")

@@ -117,7 +117,7 @@ func TestALoginWaitsWhileContextsChange(t *testing.T) {
 		t.Errorf("the contexts are %+v", all)
 	}
 	found := all.Contexts["team"]
-	check.Must(t, found.keep("team", credential{Refresh: "old"}))
+	check.Must(t, found.store("team", credential{Refresh: "old"}))
 	check.Must(t, changeContexts(t.Context(), func(all *contexts) error {
 		all.Contexts["team"] = savedServer{URL: address}
 		return nil
@@ -141,7 +141,7 @@ func TestAKeyringThatDoesNotWork(t *testing.T) {
 	}
 	all, err := readContexts()
 	check.Must(t, err)
-	check.Must(t, all.Contexts["team"].keep("team", credential{Refresh: "none"}))
+	check.Must(t, all.Contexts["team"].store("team", credential{Refresh: "none"}))
 	keyring.MockInitWithError(errors.New("it is locked"))
 	if text, err := execute(t, newWhoami()); exit.Code(err) != exit.Credentials || !strings.Contains(err.Error(), "it is locked") {
 		t.Errorf("%v: %s", err, text)

@@ -39,7 +39,7 @@ func newNew() *cobra.Command {
 			if languages[language] == "" {
 				return exit.Usagef("--language must be python, javascript or go, not %q; the agent in Go shows what one in any language has to do", language)
 			}
-			if err := begin(args[0], language); err != nil {
+			if err := writeStarter(args[0], language); err != nil {
 				return err
 			}
 			return output.Done(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], args[0]),
@@ -53,13 +53,13 @@ func newNew() *cobra.Command {
 	return output.WithJSON(cmd)
 }
 
-// begin writes a starter into a directory that is new or empty.
-func begin(dir, language string) error {
-	there, err := os.ReadDir(dir)
+// writeStarter writes a starter into a directory that is new or empty.
+func writeStarter(dir, language string) error {
+	existing, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("make an agent: %w", err)
 	}
-	if slices.ContainsFunc(there, func(entry fs.DirEntry) bool { return entry.Name() != ".git" }) {
+	if slices.ContainsFunc(existing, func(entry fs.DirEntry) bool { return entry.Name() != ".git" }) {
 		return exit.Usagef("%s is not empty; name a new directory", dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {

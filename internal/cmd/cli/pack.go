@@ -48,10 +48,10 @@ func pack(ctx context.Context, dir string) (packed *tarball, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack %s: %w", dir, err)
 	}
-	made := &tarball{file: file, files: len(names)}
+	result := &tarball{file: file, files: len(names)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("pack %s: %w", dir, err), made.remove())
+			err = errors.Join(fmt.Errorf("pack %s: %w", dir, err), result.remove())
 		}
 	}()
 	hash := sha256.New()
@@ -68,14 +68,14 @@ func pack(ctx context.Context, dir string) (packed *tarball, err error) {
 	if err := errors.Join(entries.Close(), zipped.Close()); err != nil {
 		return nil, err
 	}
-	if made.size, err = file.Seek(0, io.SeekCurrent); err != nil {
+	if result.size, err = file.Seek(0, io.SeekCurrent); err != nil {
 		return nil, err
 	}
-	if made.size > maxTarball {
-		return nil, fmt.Errorf("it takes %s, and a server takes %s: name files that are not needed in .gitignore", size(made.size), size(maxTarball))
+	if result.size > maxTarball {
+		return nil, fmt.Errorf("it takes %s, and a server takes %s: name files that are not needed in .gitignore", size(result.size), size(maxTarball))
 	}
-	made.digest = hex.EncodeToString(hash.Sum(nil))
-	return made, nil
+	result.digest = hex.EncodeToString(hash.Sum(nil))
+	return result, nil
 }
 
 // add adds a file without its time and owner, because these do not matter for the deployment.

@@ -118,17 +118,17 @@ func decide(line string) (any, error) {
 // say starts a run with a line: with the answer to the first question of the graph, if it waits for
 // answers, or with a message.
 func (c *conversation) say(ctx context.Context, line string) (*answer, error) {
-	if len(c.asked) == 0 {
+	if len(c.questions) == 0 {
 		return c.agent.ask(ctx, c.thread, c.assistant, line)
 	}
-	first := c.asked[0]
+	first := c.questions[0]
 	value, err := first.reply(line)
 	if err != nil {
 		return nil, err
 	}
-	if len(c.asked) > 1 { // the graph asks the others again
+	if len(c.questions) > 1 { // the graph asks the others again
 		value = map[string]any{first.ID: value}
 	}
-	c.asked = nil
+	c.questions = nil
 	return c.agent.resume(ctx, c.thread, c.assistant, value)
 }

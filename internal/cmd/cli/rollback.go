@@ -47,8 +47,8 @@ func newRollback() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			teller := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
-			r := &deploying{api: server, show: telling(teller), found: d, plan: plan{deployOptions: deployOptions{name: d.Name}}}
+			printer := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			r := &deploying{api: server, show: timed(printer), deployment: d, plan: plan{deployOptions: deployOptions{name: d.Name}}}
 			r.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
 			err = r.explainRollback(cmd.Context(), revisions, to, pause)
 			if err == nil {
@@ -57,7 +57,7 @@ func newRollback() *cobra.Command {
 			if err == nil {
 				err = r.within(cmd.Context(), limit, func(ctx context.Context) (output.Event, error) { return r.rollBack(ctx, to, pause) })
 			}
-			return errors.Join(err, teller.Close())
+			return errors.Join(err, printer.Close())
 		})
 	flags := cmd.Flags()
 	flags.BoolVar(&yes, "yes", false, "do not ask")
@@ -96,19 +96,19 @@ func target(d deployment, revisions []revision, named []string) (revision, error
 func (d *deploying) explainRollback(ctx context.Context, revisions []revision, to revision, pause bool) error {
 	note := func(text string) { d.show(output.Event{Kind: output.KindNote, Text: text}) }
 	for _, r := range revisions {
-		if r.ID == d.found.Active {
+		if r.ID == d.deployment.Active {
 			note("from revision " + r.ID + with(", ", r.of()) + ", of " + output.Time(r.Created))
 		}
 	}
 	note("to revision " + to.ID + with(", ", to.of()) + ", of " + output.Time(to.Created) + ", with the settings and secrets that it had")
-	if d.found.Active != "" {
-		names, err := d.api.changed(ctx, d.found, d.found.Active, to.ID)
+	if d.deployment.Active != "" {
+		names, err := d.api.changed(ctx, d.deployment, d.deployment.Active, to.ID)
 		if err != nil {
 			return err
 		}
 		note("changes: " + cmp.Or(strings.Join(names, ", "), "nothing"))
 	}
-	if d.found.SourceConfig.BuildOnPush && !pause {
+	if d.deployment.SourceConfig.BuildOnPush && !pause {
 		note("the next push would bring the later commit back, as build_on_push is set; --pause-builds unsets it")
 	}
 	return nil
@@ -119,30 +119,30 @@ func (a *api) changed(ctx context.Context, d deployment, from, to string) (names
 	type named struct {
 		Name string `json:"name"`
 	}
-	var found struct{ Settings, Secrets []named }
-	err = a.do(ctx, http.MethodGet, d.revision(to)+"/difference?from="+from, nil, &found)
-	for _, setting := range found.Settings {
+	var difference struct{ Settings, Secrets []named }
+	err = a.do(ctx, http.MethodGet, d.revision(to)+"/difference?from="+from, nil, &difference)
+	for _, setting := range difference.Settings {
 		names = append(names, setting.Name)
 	}
-	for _, secret := range found.Secrets {
+	for _, secret := range difference.Secrets {
 		names = append(names, "secret "+secret.Name)
 	}
 	return names, err
 }
 
 func (d *deploying) rollBack(ctx context.Context, to revision, pause bool) (result output.Event, err error) {
-	from := d.found.Active
+	from := d.deployment.Active
 	if pause {
 		body := map[string]any{"source_config": map[string]any{"build_on_push": false}}
-		if err := d.api.do(ctx, http.MethodPatch, d.found.path(), body, &d.found); err != nil {
+		if err := d.api.do(ctx, http.MethodPatch, d.deployment.path(), body, &d.deployment); err != nil {
 			return result, err
 		}
 		d.show(output.Event{Kind: output.KindNote, Text: "pushes are not built any more: build_on_push is unset"})
 	}
-	if err := d.api.do(ctx, http.MethodPost, d.found.revision(to.ID)+"/rollback", nil, &d.found); err != nil {
+	if err := d.api.do(ctx, http.MethodPost, d.deployment.revision(to.ID)+"/rollback", nil, &d.deployment); err != nil {
 		return result, err
 	}
-	result, err = d.await(ctx, d.found.Latest)
+	result, err = d.await(ctx, d.deployment.Latest)
 	if err == nil && from != "" {
 		d.show(output.Event{Kind: output.KindNote, Text: "undo with: slipway rollback " + d.name + " " + from})
 	}

@@ -232,7 +232,7 @@ func (t *talk) run(ctx context.Context) error {
 				return err
 			}
 		case event := <-t.events:
-			if ended, err := t.take(ctx, event); ended || err != nil {
+			if ended, err := t.handle(ctx, event); ended || err != nil {
 				return err
 			}
 		case <-t.stops:
@@ -246,9 +246,9 @@ func (t *talk) run(ctx context.Context) error {
 	return t.screen.err
 }
 
-// take handles an event, after the lines that were typed before it: a typed line stands above
+// handle handles an event, after the lines that were typed before it: a typed line stands above
 // the growing line until it is sent as a question. It reports whether the lines have ended.
-func (t *talk) take(ctx context.Context, event heardOf) (ended bool, err error) {
+func (t *talk) handle(ctx context.Context, event heardOf) (ended bool, err error) {
 	if t.entered.Load() {
 		line, ok := <-t.lines
 		if !ok {
@@ -341,7 +341,7 @@ func (t *talk) over(ctx context.Context) error {
 		t.listen(ctx)
 		return nil
 	}
-	if t.asked, err = t.agent.questions(ctx, t.thread); err != nil {
+	if t.questions, err = t.agent.questions(ctx, t.thread); err != nil {
 		return err
 	}
 	t.showQuestion()
@@ -350,8 +350,8 @@ func (t *talk) over(ctx context.Context) error {
 
 // showQuestion shows the question that the next line answers, if there is one.
 func (t *talk) showQuestion() {
-	if len(t.asked) > 0 {
-		text, hint := t.asked[0].text()
+	if len(t.questions) > 0 {
+		text, hint := t.questions[0].text()
 		t.screen.say("The agent asks: " + text + "\n" + hint)
 	}
 }

@@ -52,7 +52,7 @@ func TestBeat(t *testing.T) {
 func TestTheStarterInGoFillsSilence(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	check.Must(t, begin(dir, "go"))
+	check.Must(t, writeStarter(dir, "go"))
 	check.Must(t, os.WriteFile(filepath.Join(dir, "beat_test.go"), []byte(ofStarter), 0o600))
 	cmd := exec.CommandContext(t.Context(), "go", "test", "./...")
 	cmd.Dir = dir

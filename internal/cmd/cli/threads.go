@@ -30,7 +30,7 @@ func newThreads() *cobra.Command {
 // asksAgent turns a command into a command that talks to the agent of a deployment. Its arguments
 // are the deployment, the id of a thread and, if there are three, the id of a run. run gets the
 // path of the thread or of the run.
-func (w *Where) asksAgent(cmd *cobra.Command, count int, run func(cmd *cobra.Command, found *agent, path string, args []string) error) *cobra.Command {
+func (w *Where) asksAgent(cmd *cobra.Command, count int, run func(cmd *cobra.Command, agent *agent, path string, args []string) error) *cobra.Command {
 	return w.asks(cmd, cobra.ExactArgs(count), func(cmd *cobra.Command, server *api, args []string) error {
 		path := []string{""}
 		for i, kind := range []string{"thread", "run"}[:count-1] {
@@ -39,11 +39,11 @@ func (w *Where) asksAgent(cmd *cobra.Command, count int, run func(cmd *cobra.Com
 			}
 			path = append(path, kind+"s", args[i+1])
 		}
-		found, err := server.agent(cmd.Context(), args[0])
+		agent, err := server.agent(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		return run(cmd, found, found.path+strings.Join(path, "/"), args)
+		return run(cmd, agent, agent.path+strings.Join(path, "/"), args)
 	})
 }
 
@@ -55,13 +55,13 @@ func newThreadsList() *cobra.Command {
 			if limit < 1 {
 				return exit.Usagef("--limit must be at least 1, not %d", limit)
 			}
-			found, err := server.agent(cmd.Context(), args[0])
+			agent, err := server.agent(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			var threads []thread
 			body := map[string]any{"limit": limit, "select": []string{"thread_id", "status", "created_at", "updated_at"}}
-			if err := found.do(cmd.Context(), http.MethodPost, found.path+"/threads/search", body, &threads); err != nil {
+			if err := agent.do(cmd.Context(), http.MethodPost, agent.path+"/threads/search", body, &threads); err != nil {
 				return err
 			}
 			return output.PrintList(cmd, threads, []string{"THREAD", "STATUS", "CREATED", "CHANGED"}, func(t thread) []string {
@@ -75,16 +75,16 @@ func newThreadsList() *cobra.Command {
 func newThreadsShow() *cobra.Command {
 	var where Where
 	return output.WithJSON(where.asksAgent(&cobra.Command{Use: "show DEPLOYMENT THREAD", Short: "Print the messages of a thread, or with --json its state"}, 2,
-		func(cmd *cobra.Command, found *agent, path string, args []string) error {
+		func(cmd *cobra.Command, agent *agent, path string, args []string) error {
 			if output.AsJSON(cmd) {
 				var state json.RawMessage
-				if err := found.do(cmd.Context(), http.MethodGet, path+"/state", nil, &state); err != nil {
+				if err := agent.do(cmd.Context(), http.MethodGet, path+"/state", nil, &state); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), string(state))
 				return err
 			}
-			messages, err := found.messages(cmd.Context(), args[1])
+			messages, err := agent.messages(cmd.Context(), args[1])
 			if err != nil {
 				return err
 			}

@@ -23,8 +23,8 @@ type watching struct {
 	*deploying
 	address string
 	now     revision
-	// told counts the shown statuses.
-	told int
+	// printed counts the shown statuses.
+	printed int
 	// next is the advice for a person when the revision has failed.
 	next string
 }
@@ -64,7 +64,7 @@ func (w *watching) end(ctx context.Context) error {
 			return err
 		}
 		w.now, w.waiting = now, "revision "+now.ID+" is still "+now.Status
-		w.tell()
+		w.showStatuses()
 		switch now.Status {
 		case "DEPLOYED":
 			return nil
@@ -77,21 +77,21 @@ func (w *watching) end(ctx context.Context) error {
 	}
 }
 
-// tell shows the statuses that the revision has had since it was last read, each with the
+// showStatuses shows the statuses that the revision has had since it was last read, each with the
 // duration of the previous status, or shows that the status has not changed.
-func (w *watching) tell() {
-	event := output.Event{Kind: output.KindWaiting, Deployment: w.found.ID, Revision: w.now.ID, Status: w.now.Status}
+func (w *watching) showStatuses() {
+	event := output.Event{Kind: output.KindWaiting, Deployment: w.deployment.ID, Revision: w.now.ID, Status: w.now.Status}
 	had := slices.SortedFunc(maps.Keys(w.now.Phases), func(a, b string) int { return w.now.Phases[a].Compare(w.now.Phases[b]) })
-	if len(had) <= w.told {
+	if len(had) <= w.printed {
 		w.show(event)
 		return
 	}
 	event.Kind = output.KindStatus
-	for ; w.told < len(had); w.told++ {
-		event.Status, event.Text = had[w.told], ""
-		if w.told > 0 {
-			took, _ := w.between(had[w.told-1], event.Status)
-			event.Text = "after " + took + " " + had[w.told-1]
+	for ; w.printed < len(had); w.printed++ {
+		event.Status, event.Text = had[w.printed], ""
+		if w.printed > 0 {
+			took, _ := w.between(had[w.printed-1], event.Status)
+			event.Text = "after " + took + " " + had[w.printed-1]
 		}
 		w.show(event)
 	}
@@ -136,10 +136,10 @@ func (w *watching) failed(ctx context.Context) error {
 	}
 	w.next = failed.next
 	var now deployment
-	if err := w.api.do(ctx, http.MethodGet, w.found.path(), nil, &now); err != nil {
+	if err := w.api.do(ctx, http.MethodGet, w.deployment.path(), nil, &now); err != nil {
 		return fmt.Errorf("%w\n  which revision serves is not known: %w", failed, err)
 	}
-	if w.found = now; now.Active != "" {
+	if w.deployment = now; now.Active != "" {
 		failed.serves = "revision " + now.Active + " still serves"
 	}
 	return failed
@@ -147,6 +147,6 @@ func (w *watching) failed(ctx context.Context) error {
 
 // describe adds the known facts about a failed revision to a result.
 func (w *watching) describe(result *output.Event) {
-	result.Reason, result.Message, result.Active = w.now.Reason, w.now.Message, w.found.Active
+	result.Reason, result.Message, result.Active = w.now.Reason, w.now.Message, w.deployment.Active
 	result.Next = w.next
 }

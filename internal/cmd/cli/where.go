@@ -146,11 +146,11 @@ func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
 // local returns the server of this machine that uses the data directory.
 func (w *Where) local() (client.Server, error) {
 	w.From = w.data
-	found, err := local.Find(w.data)
+	running, err := local.Find(w.data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return client.Server{}, fmt.Errorf("no server uses %s; name a server by --url ($SLIPWAY_URL) or --data, or start a server with: slipway serve", w.data)
 	}
-	return found, err
+	return running, err
 }
 
 // kept returns the server of a context.
@@ -160,14 +160,14 @@ func (w *Where) kept(name, by string) (client.Server, error) {
 	if err != nil {
 		return client.Server{}, err
 	}
-	found, ok := contexts.Contexts[name]
+	saved, ok := contexts.Contexts[name]
 	if !ok {
 		return client.Server{}, fmt.Errorf("there is no context %q (%s); make it with: slipway context add %s --url URL", name, by, name)
 	}
-	server := client.Server{URL: found.URL, Key: found.Key, Tenant: found.Tenant}
-	if found.Login != nil {
-		w.User = found.Login.User
-		w.signIn = func(ctx context.Context, notes io.Writer) (string, error) { return signedIn(ctx, name, found, notes) }
+	server := client.Server{URL: saved.URL, Key: saved.Key, Tenant: saved.Tenant}
+	if saved.Login != nil {
+		w.User = saved.Login.User
+		w.signIn = func(ctx context.Context, notes io.Writer) (string, error) { return signedIn(ctx, name, saved, notes) }
 		return server, nil
 	}
 	if server.Key == "" {

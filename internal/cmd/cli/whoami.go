@@ -30,12 +30,12 @@ func newWhoami() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var found workspace
-			if err := api.Call(cmd.Context(), http.MethodGet, workspacePath, nil, &found); err != nil {
+			var current workspace
+			if err := api.Call(cmd.Context(), http.MethodGet, workspacePath, nil, &current); err != nil {
 				return err
 			}
-			document := map[string]any{"workspace": found, "url": where.server.URL, "from": where.From, "user": where.User}
-			row := []string{found.Name, found.ID, found.Role, cmp.Or(where.User, "API key"), where.server.URL, where.From}
+			document := map[string]any{"workspace": current, "url": where.server.URL, "from": where.From, "user": where.User}
+			row := []string{current.Name, current.ID, current.Role, cmp.Or(where.User, "API key"), where.server.URL, where.From}
 			return output.Print(cmd, document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
 		},
 	}

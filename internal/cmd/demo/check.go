@@ -81,15 +81,15 @@ func (c conversation) checkShapes() []string {
 // checkQuestions looks for both questions, which must occur once each and in order, and for an
 // answer at the end.
 func (c conversation) checkQuestions() []string {
-	var asked []string
+	var questions []string
 	for _, message := range c.messages {
 		if message.Type == output.Human {
-			asked = append(asked, string(message.Content))
+			questions = append(questions, string(message.Content))
 		}
 	}
 	var problems []string
-	if want := []string{c.first.question, c.second.question}; !slices.Equal(asked, want) {
-		problems = append(problems, fmt.Sprintf("the questions in it are %q, not %q", asked, want))
+	if want := []string{c.first.question, c.second.question}; !slices.Equal(questions, want) {
+		problems = append(problems, fmt.Sprintf("the questions in it are %q, not %q", questions, want))
 	}
 	if len(c.messages) == 0 || c.messages[len(c.messages)-1].Shape() != output.AI {
 		problems = append(problems, "it does not end with an answer")

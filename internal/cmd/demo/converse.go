@@ -60,7 +60,7 @@ func (d *demo) converse(ctx context.Context, agent string) error {
 	if err := d.follow(ctx, second, nil); err != nil {
 		return err
 	}
-	if err := d.settle(ctx, thread, second, ""); err != nil {
+	if err := d.showEnd(ctx, thread, second, ""); err != nil {
 		return err
 	}
 	messages, err := d.join(ctx, thread, first, second)
@@ -80,12 +80,12 @@ func (d *demo) interrupt(ctx context.Context, thread string, first, second *turn
 		return err
 	}
 	enough := make(chan struct{})
-	var asked time.Time
+	var requestedAt time.Time
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return d.follow(both, first, func() {
 			d.show(output.Event{Kind: output.KindRun, Run: second.number, Text: fmt.Sprintf("%s (interrupts run 1 after %d tokens)", second.question, first.tokens)})
-			asked = time.Now()
+			requestedAt = time.Now()
 			close(enough)
 		})
 	})
@@ -100,7 +100,7 @@ func (d *demo) interrupt(ctx context.Context, thread string, first, second *turn
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return d.settle(ctx, thread, first, fmt.Sprintf("%d ms after run 2 was asked for", first.ended.Sub(asked).Milliseconds()))
+	return d.showEnd(ctx, thread, first, fmt.Sprintf("%d ms after run 2 was asked for", first.ended.Sub(requestedAt).Milliseconds()))
 }
 
 // start asks the question of a turn.
@@ -167,8 +167,8 @@ func (d *demo) handle(t *turn, event sse.Event) (failed error) {
 	return errors.Join(failed, err)
 }
 
-// settle reads the final status of a run and shows it.
-func (d *demo) settle(ctx context.Context, thread string, t *turn, note string) error {
+// showEnd reads the final status of a run and shows it.
+func (d *demo) showEnd(ctx context.Context, thread string, t *turn, note string) error {
 	var read struct {
 		Status string `json:"status"`
 	}

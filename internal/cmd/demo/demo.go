@@ -51,7 +51,7 @@ type Config struct {
 	WaitTimeout time.Duration
 	// Keep leaves the deployment, and the files of a server that the demo started.
 	Keep     bool
-	Progress output.Teller
+	Progress output.Printer
 }
 
 // demo is one demo.
@@ -96,7 +96,7 @@ func result(err error) output.Event {
 	return output.Event{Kind: output.KindResult, Status: "succeeded", Text: "the thread reads as it should and holds all that was shown"}
 }
 
-// show passes the event to the teller.
+// show passes the event to the printer.
 func (d *demo) show(event output.Event) {
 	event.Time = time.Now()
 	event.Elapsed = event.Time.Sub(d.began).Round(time.Millisecond).Seconds()
@@ -136,12 +136,12 @@ func (d *demo) run(ctx context.Context) error {
 func (d *demo) findServer(ctx context.Context) error {
 	server, started := d.Server, ""
 	if server.URL == "" && d.Data != "" {
-		found, ok, err := local.Running(ctx, d.Data)
+		running, ok, err := local.Running(ctx, d.Data)
 		if err != nil {
 			return err
 		}
 		if ok {
-			server = found
+			server = running
 		}
 	}
 	if server.URL == "" {

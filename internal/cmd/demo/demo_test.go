@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-// record is a Teller that keeps the events.
+// record is a Printer that keeps the events.
 type record struct {
 	events []output.Event
 	shown  func(output.Event)

@@ -150,7 +150,7 @@ func (s *Server) LastLog() ([]string, error) {
 // Running returns the server that uses the data directory, if such a server answers. Another
 // program may have got the address since: it answers otherwise, and is not told the key.
 func Running(ctx context.Context, data string) (client.Server, bool, error) {
-	found, err := Find(data)
+	server, err := Find(data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return client.Server{}, false, nil
 	}
@@ -158,11 +158,11 @@ func Running(ctx context.Context, data string) (client.Server, bool, error) {
 		return client.Server{}, false, err
 	}
 	var health struct{ OK bool }
-	err = client.New(client.Server{URL: found.URL}).Call(ctx, "GET", "/ok", nil, &health)
+	err = client.New(client.Server{URL: server.URL}).Call(ctx, "GET", "/ok", nil, &health)
 	if err != nil || !health.OK {
 		return client.Server{}, false, context.Cause(ctx)
 	}
-	return found, true, nil
+	return server, true, nil
 }
 
 // LogFile is the file of the server's log.

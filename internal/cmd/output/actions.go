@@ -12,7 +12,7 @@ import (
 // Actions also reports events to GitHub Actions: logs are folded, a failure is an annotation,
 // and the job's summary contains the result.
 type Actions struct {
-	Teller
+	Printer
 	commands io.Writer
 	// summary is the file of the job's summary; "" if there is no such file.
 	summary string
@@ -20,20 +20,20 @@ type Actions struct {
 	err     error
 }
 
-// NewActions returns a Teller that writes the commands of a job in addition to the output of
-// another Teller.
-func NewActions(teller Teller, commands io.Writer, summary string) *Actions {
-	return &Actions{Teller: teller, commands: commands, summary: summary}
+// NewActions returns a Printer that writes the commands of a job in addition to the output of
+// another Printer.
+func NewActions(printer Printer, commands io.Writer, summary string) *Actions {
+	return &Actions{Printer: printer, commands: commands, summary: summary}
 }
 
-// Show implements Teller.
+// Show implements Printer.
 func (a *Actions) Show(event Event) {
 	switch event.Kind {
 	case KindLog:
 		// An agent writes the log, and its lines must not be commands of the job.
 		token := rand.Text()
 		a.write("::group::" + escaped(event.Name) + "\n::stop-commands::" + token + "\n")
-		a.Teller.Show(event)
+		a.Printer.Show(event)
 		a.write("::" + token + "::\n::endgroup::\n")
 		return
 	case KindStatus:
@@ -44,7 +44,7 @@ func (a *Actions) Show(event Event) {
 		}
 		a.summarize(event)
 	}
-	a.Teller.Show(event)
+	a.Printer.Show(event)
 }
 
 // summarize adds to the summary of the job. Text from an agent is shown as plain text there.
@@ -69,8 +69,8 @@ func (a *Actions) summarize(event Event) {
 	a.err = errors.Join(a.err, err, file.Close())
 }
 
-// Close implements Teller.
-func (a *Actions) Close() error { return errors.Join(a.Teller.Close(), a.err) }
+// Close implements Printer.
+func (a *Actions) Close() error { return errors.Join(a.Printer.Close(), a.err) }
 
 func (a *Actions) write(text string) {
 	_, err := io.WriteString(a.commands, text)

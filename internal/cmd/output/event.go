@@ -52,8 +52,8 @@ type Event struct {
 	Next    string `json:"next,omitempty"`
 }
 
-// Teller gets all events, in order and from one goroutine at a time.
-type Teller interface {
+// Printer gets all events, in order and from one goroutine at a time.
+type Printer interface {
 	Show(event Event)
 	// Close ends the output and returns the first error of writing it.
 	Close() error

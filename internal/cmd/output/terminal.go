@@ -7,9 +7,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Choose chooses the Teller: lines are redrawn and coloured only at a terminal, and only if
+// Choose chooses the Printer: lines are redrawn and coloured only at a terminal, and only if
 // the user has not disabled this.
-func Choose(stdout, stderr io.Writer, asJSON bool) Teller {
+func Choose(stdout, stderr io.Writer, asJSON bool) Printer {
 	if asJSON {
 		return NewJSON(stdout)
 	}

@@ -21,10 +21,10 @@ type JSON struct {
 	err  error
 }
 
-// NewJSON returns a Teller that writes NDJSON.
+// NewJSON returns a Printer that writes NDJSON.
 func NewJSON(out io.Writer) *JSON { return &JSON{out: encoder(out)} }
 
-// Show implements Teller.
+// Show implements Printer.
 func (j *JSON) Show(event Event) {
 	if event.Kind == KindWaiting && event.Time.Sub(j.last) < quiet {
 		return
@@ -33,7 +33,7 @@ func (j *JSON) Show(event Event) {
 	j.err = errors.Join(j.err, j.out.Encode(event))
 }
 
-// Close implements Teller.
+// Close implements Printer.
 func (j *JSON) Close() error { return j.err }
 
 // Text writes for people: the final thread to one writer, everything else to the other.
@@ -56,13 +56,13 @@ type Text struct {
 	err    error
 }
 
-// NewText returns a Teller for people. Only a live Teller moves the cursor, and only a
-// coloured Teller uses colours.
+// NewText returns a Printer for people. Only a live Printer moves the cursor, and only a
+// coloured Printer uses colours.
 func NewText(data, progress io.Writer, live, colour bool) *Text {
 	return &Text{data: data, progress: progress, live: live, colour: colour}
 }
 
-// Show implements Teller.
+// Show implements Printer.
 func (t *Text) Show(event Event) {
 	switch event.Kind {
 	case KindStatus:
@@ -96,7 +96,7 @@ func (t *Text) Show(event Event) {
 	}
 }
 
-// Close implements Teller.
+// Close implements Printer.
 func (t *Text) Close() error {
 	t.end()
 	return t.err
@@ -137,7 +137,7 @@ func runLabel(run int) string { return fmt.Sprintf("run %d", run) }
 // changed shows a new status.
 func (t *Text) changed(event Event) {
 	t.status, t.since = event.Status, event.Time
-	t.begin(event, "revision", with(t.paint(t.status), event.Text))
+	t.beginLine(event, "revision", with(t.paint(t.status), event.Text))
 	if !t.live {
 		t.end()
 	}
@@ -158,19 +158,19 @@ func (t *Text) waiting(event Event) {
 // token adds to the line of the run's tokens. If there is no such line, token begins one.
 func (t *Text) token(event Event) {
 	if t.run != event.Run {
-		t.begin(event, runLabel(event.Run), fmt.Sprintf("%-4s ", AI))
+		t.beginLine(event, runLabel(event.Run), fmt.Sprintf("%-4s ", AI))
 		t.run = event.Run
 	}
 	t.write(t.progress, oneLine(event.Text))
 }
 
 func (t *Text) line(event Event, label, text string) {
-	t.begin(event, label, text)
+	t.beginLine(event, label, text)
 	t.end()
 }
 
-// begin writes a line up to its end.
-func (t *Text) begin(event Event, label, text string) {
+// beginLine writes a line up to its end.
+func (t *Text) beginLine(event Event, label, text string) {
 	t.end()
 	t.write(t.progress, t.prefix(event, label)+text)
 	t.open, t.last = true, event.Time

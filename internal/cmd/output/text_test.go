@@ -95,13 +95,13 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestWriteErrorsAreReported(t *testing.T) {
 	t.Parallel()
-	for name, teller := range map[string]output.Teller{
+	for name, printer := range map[string]output.Printer{
 		"data": output.NewText(broken{}, io.Discard, false, false), "progress": output.NewText(io.Discard, broken{}, false, false), "JSON": output.NewJSON(broken{}),
 	} {
 		for _, event := range told() {
-			teller.Show(event)
+			printer.Show(event)
 		}
-		if err := teller.Close(); !errors.Is(err, errBroken) {
+		if err := printer.Close(); !errors.Is(err, errBroken) {
 			t.Errorf("%s: got %v, want the error of the writer", name, err)
 		}
 	}

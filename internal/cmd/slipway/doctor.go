@@ -61,24 +61,24 @@ func newDoctor() *cobra.Command {
 		Long:  doctorLong,
 		Args:  exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found := examination{Findings: examine(cmd.Context(), data, listen, cmp.Or(keep, disk.Default)), Gaps: []string{}}
-			found.Gaps = append(found.Gaps, standalone.Gaps(data, child.DefaultUsers)...)
+			report := examination{Findings: examine(cmd.Context(), data, listen, cmp.Or(keep, disk.Default)), Gaps: []string{}}
+			report.Gaps = append(report.Gaps, standalone.Gaps(data, child.DefaultUsers)...)
 			var rows [][]string
 			healthy := true
-			for _, f := range found.Findings {
+			for _, f := range report.Findings {
 				state := "ok"
 				if !f.OK {
 					state, healthy = "missing", healthy && !f.Needed
 				}
 				rows = append(rows, []string{state, f.What, f.Found, f.Remedy})
 			}
-			for _, gap := range found.Gaps {
+			for _, gap := range report.Gaps {
 				rows = append(rows, []string{"gap", gap})
 			}
-			if len(found.Gaps) == 0 {
+			if len(report.Gaps) == 0 {
 				rows = append(rows, []string{"ok", "This machine enforces all bounds of agents and builds. Agents that listen at $PORT must check SLIPWAY_INVOKE_TOKEN: other agents can connect there."})
 			}
-			if err := output.Print(cmd, found, []string{"STATE", "WHAT", "FOUND", "TO DO"}, rows); err != nil {
+			if err := output.Print(cmd, report, []string{"STATE", "WHAT", "FOUND", "TO DO"}, rows); err != nil {
 				return err
 			}
 			if !healthy {
@@ -133,12 +133,12 @@ func program(ctx context.Context, name, least, remedy string, needed bool) findi
 }
 
 // older reports whether a version is older than another version; a missing version is older.
-func older(found, least []string) bool {
-	if found == nil {
+func older(version, least []string) bool {
+	if version == nil {
 		return true
 	}
 	for part := 1; part < len(least); part++ {
-		have, errHave := strconv.Atoi(found[part])
+		have, errHave := strconv.Atoi(version[part])
 		want, errWant := strconv.Atoi(least[part])
 		if errHave != nil || errWant != nil || have != want {
 			return have < want

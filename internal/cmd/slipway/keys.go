@@ -51,11 +51,11 @@ func newKeysCreate() *cobra.Command {
 			return err
 		}
 		wanted.Workspace = w.ID
-		made, key, err := r.keys(hasher).Issue(ctx, wanted)
+		created, key, err := r.keys(hasher).Issue(ctx, wanted)
 		if err != nil {
 			return err
 		}
-		return output.Data(cmd, key, cli.KeyMade{ID: made.ID, Name: made.Name, Role: string(made.Role), Key: key})
+		return output.Data(cmd, key, cli.KeyMade{ID: created.ID, Name: created.Name, Role: string(created.Role), Key: key})
 	})
 	cli.RemoteKeysCreate(cmd, lifetime)
 	return cmd

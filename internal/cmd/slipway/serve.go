@@ -36,7 +36,7 @@ func newServe() *cobra.Command {
 			"The server is ready when GET /ok answers; it has then written credentials.json into that directory.",
 		Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := takeTokens(&config, programs, people, signIn); err != nil {
+			if err := addIssuers(&config, programs, people, signIn); err != nil {
 				return exit.Usage(err)
 			}
 			if users != noUsers {
@@ -134,8 +134,8 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-// takeTokens adds the issuers whose tokens the server accepts.
-func takeTokens(config *standalone.Config, programs, people []string, signIn string) error {
+// addIssuers adds the issuers whose tokens the server accepts.
+func addIssuers(config *standalone.Config, programs, people []string, signIn string) error {
 	trusted, err := oidc.ParseIssuers(programs, false)
 	if err != nil {
 		return fmt.Errorf("--issuer: %w", err)

@@ -51,11 +51,11 @@ func newTrustAdd() *cobra.Command {
 	flags.StringArrayVar(&claims, "claim", nil, "claim that a token must have, as repository_id=74; may be repeated")
 	flags.StringVar(&rule.Name, "name", "", "description of the rule's purpose")
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
-		made, err := r.rules.Create(ctx, w.ID, rule)
+		created, err := r.rules.Create(ctx, w.ID, rule)
 		if err != nil {
 			return err
 		}
-		return output.Data(cmd, made.ID, showRule(made))
+		return output.Data(cmd, created.ID, showRule(created))
 	})
 }
 

@@ -61,7 +61,7 @@ type Host struct {
 	// order keeps the releases in the target and the releases in files equal, also when a
 	// release is applied and removed at once.
 	order    sync.Mutex
-	releases shelf
+	releases releaseFiles
 	ends     ends
 }
 
@@ -71,7 +71,7 @@ func New(cfg Config) (*Host, error) {
 		return nil, errors.New("open agent host: it has no token, so anybody could run programs")
 	}
 	cfg.RoomWait = cmp.Or(cfg.RoomWait, 30*time.Second)
-	h := &Host{cfg: cfg, mux: web.NewMux(cfg.Log), agents: cmp.Or(cfg.Transport, graph.NewTransport()), releases: shelf{cfg.Dir, cfg.Sealer}}
+	h := &Host{cfg: cfg, mux: web.NewMux(cfg.Log), agents: cmp.Or(cfg.Transport, graph.NewTransport()), releases: releaseFiles{cfg.Dir, cfg.Sealer}}
 	if err := h.releases.open(); err != nil {
 		return nil, fmt.Errorf("open agent host: %w", err)
 	}
@@ -82,7 +82,7 @@ func New(cfg Config) (*Host, error) {
 		"GET " + wire.Relapse:    h.awaitRelapse,
 		"PUT " + wire.Restart:    h.restart,
 		"GET " + wire.Restart:    h.awaitRestart,
-		"POST " + wire.Ends:      taking(h.giveEnds),
+		"POST " + wire.Ends:      taking(h.listEnds),
 		"POST " + wire.Builds:    taking(h.startBuild),
 		"GET " + wire.Build:      h.awaitBuild,
 		"DELETE " + wire.Build:   h.removeBuild,

@@ -33,11 +33,13 @@ func (h *Host) Restore(ctx context.Context) error {
 	return nil
 }
 
-func (h *Host) apply(r *http.Request) (any, error) { return nil, h.take(r, h.cfg.Target.Apply) }
+func (h *Host) apply(r *http.Request) (any, error) {
+	return nil, h.runWithRelease(r, h.cfg.Target.Apply)
+}
 
-// take passes the release of a request to the target, and stores its present description: the
-// host's next start uses this description.
-func (h *Host) take(r *http.Request, run func(context.Context, compute.Release) error) error {
+// runWithRelease passes the release of a request to the target, and stores its present description:
+// the host's next start uses this description.
+func (h *Host) runWithRelease(r *http.Request, run func(context.Context, compute.Release) error) error {
 	release, err := decode[compute.Release](r)
 	if err == nil {
 		err = checkRef(release.Ref)
@@ -52,7 +54,7 @@ func (h *Host) take(r *http.Request, run func(context.Context, compute.Release) 
 	if err := run(r.Context(), release); err != nil {
 		return err
 	}
-	if err := h.releases.keep(r.Context(), release); err != nil {
+	if err := h.releases.write(r.Context(), release); err != nil {
 		return fmt.Errorf("keep release: %w", err)
 	}
 	return nil
@@ -68,7 +70,7 @@ func (h *Host) restart(r *http.Request) (any, error) {
 	if !id.Valid(restartID) {
 		return nil, fault.New(fault.Invalid, "The restart %q is not an id.", restartID)
 	}
-	return nil, h.take(r, func(ctx context.Context, release compute.Release) error {
+	return nil, h.runWithRelease(r, func(ctx context.Context, release compute.Release) error {
 		if release.Ref != refOf(r) {
 			return fault.New(fault.Invalid, "The body is not the release of the path.")
 		}
@@ -119,7 +121,7 @@ func (h *Host) remove(r *http.Request) (any, error) {
 	if err := h.cfg.Target.Remove(r.Context(), ref); err != nil {
 		return nil, err
 	}
-	return nil, h.releases.forget(ref)
+	return nil, h.releases.remove(ref)
 }
 
 func refOf(r *http.Request) compute.Ref {
@@ -168,11 +170,11 @@ func (h *Host) Alarm(_ context.Context, ref compute.Ref, status compute.Status) 
 	h.ends.noted = append(h.ends.noted, wire.End{Number: h.ends.last, Ref: ref, Status: status})
 }
 
-// giveEnds answers with the ends that the caller has not reported, and forgets the reported
+// listEnds answers with the ends that the caller has not reported, and forgets the reported
 // ends.
-func (h *Host) giveEnds(_ *http.Request, told wire.Told) (any, error) {
+func (h *Host) listEnds(_ *http.Request, query wire.Told) (any, error) {
 	h.ends.mu.Lock()
 	defer h.ends.mu.Unlock()
-	h.ends.noted = slices.DeleteFunc(h.ends.noted, func(e wire.End) bool { return e.Number <= told.Number })
+	h.ends.noted = slices.DeleteFunc(h.ends.noted, func(e wire.End) bool { return e.Number <= query.Number })
 	return append([]wire.End{}, h.ends.noted...), nil
 }

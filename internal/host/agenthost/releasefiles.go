@@ -15,15 +15,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// shelf keeps releases in sealed files of a directory, each named by its revision and its
+// releaseFiles keeps releases in sealed files of a directory, each named by its revision and its
 // workspace.
-type shelf struct {
+type releaseFiles struct {
 	dir    string
 	sealer secret.Sealer
 }
 
 // open makes the directory and erases the unfinished files of a host that died.
-func (s shelf) open() error {
+func (s releaseFiles) open() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s shelf) open() error {
 	return err
 }
 
-func (s shelf) path(ref compute.Ref) string {
+func (s releaseFiles) path(ref compute.Ref) string {
 	return filepath.Join(s.dir, ref.Revision+"."+ref.Workspace)
 }
 
@@ -42,8 +42,8 @@ func boundOf(workspace, revision string) secret.Bound {
 	return secret.Bound{Workspace: workspace, Resource: "release " + revision}
 }
 
-// keep writes a release completely and durably, or not at all.
-func (s shelf) keep(ctx context.Context, release compute.Release) error {
+// write writes a release completely and durably, or not at all.
+func (s releaseFiles) write(ctx context.Context, release compute.Release) error {
 	plain, err := json.Marshal(release)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s shelf) keep(ctx context.Context, release compute.Release) error {
 	return disk.Replace(s.path(release.Ref), sealed, 0o600)
 }
 
-func (s shelf) forget(ref compute.Ref) error {
+func (s releaseFiles) remove(ref compute.Ref) error {
 	err := os.Remove(s.path(ref))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -64,7 +64,7 @@ func (s shelf) forget(ref compute.Ref) error {
 }
 
 // all returns the releases that can be read, and the errors of the others.
-func (s shelf) all(ctx context.Context) ([]compute.Release, error) {
+func (s releaseFiles) all(ctx context.Context) ([]compute.Release, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s shelf) all(ctx context.Context) ([]compute.Release, error) {
 	return releases, errors.Join(problems...)
 }
 
-func (s shelf) read(ctx context.Context, name string) (release compute.Release, err error) {
+func (s releaseFiles) read(ctx context.Context, name string) (release compute.Release, err error) {
 	sealed, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err != nil {
 		return release, err

@@ -17,11 +17,11 @@ type Uploads interface {
 	Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler
 }
 
-func (h *Host) grantUpload(r *http.Request, asked wire.Upload) (any, error) {
-	if ref, ok := upload.Parse(asked.Path()); !ok || ref != asked.Ref {
-		return nil, fault.New(fault.Invalid, "%q is no upload's path.", asked.Path())
+func (h *Host) grantUpload(r *http.Request, request wire.Upload) (any, error) {
+	if ref, ok := upload.Parse(request.Path()); !ok || ref != request.Ref {
+		return nil, fault.New(fault.Invalid, "%q is no upload's path.", request.Path())
 	}
-	return h.cfg.Uploads.Grant(r.Context(), asked.Ref, asked.Base)
+	return h.cfg.Uploads.Grant(r.Context(), request.Ref, request.Base)
 }
 
 func (h *Host) listUploads(r *http.Request) (any, error) {

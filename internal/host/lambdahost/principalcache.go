@@ -25,29 +25,29 @@ const (
 type principalCache struct {
 	keys  auth.Authenticator
 	now   clock.Clock
-	found *lru.Cache[[sha256.Size]byte, finding]
+	cache *lru.Cache[[sha256.Size]byte, cachedPrincipal]
 }
 
-type finding struct {
+type cachedPrincipal struct {
 	principal workspace.Principal
 	until     time.Time
 }
 
 func newPrincipalCache(keys auth.Authenticator, now clock.Clock) *principalCache {
-	return &principalCache{keys, now, lru.New[[sha256.Size]byte, finding](mostPrincipals)}
+	return &principalCache{keys, now, lru.New[[sha256.Size]byte, cachedPrincipal](mostPrincipals)}
 }
 
 // Key implements auth.Authenticator.
 func (c *principalCache) Key(r *http.Request) (workspace.Principal, error) {
 	digest, now := digestOf(r.Header), c.now()
-	if known, ok := c.found.Get(digest); ok && now.Before(known.until) {
+	if known, ok := c.cache.Get(digest); ok && now.Before(known.until) {
 		return known.principal, nil
 	}
 	principal, err := c.keys.Key(r)
 	if err != nil {
 		return workspace.Principal{}, err
 	}
-	c.found.Put(digest, finding{principal, now.Add(principalTime)}, 1)
+	c.cache.Put(digest, cachedPrincipal{principal, now.Add(principalTime)}, 1)
 	return principal, nil
 }
 

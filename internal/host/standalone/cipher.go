@@ -21,12 +21,12 @@ func waiting(err error) error {
 
 // cipher asks the encryption of a deployment's repository. A request waits for an agent that is
 // being started; background work does not, because it is repeated.
-func (s *Server) cipher(ctx context.Context, workspace, id string, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
+func (s *Server) cipher(ctx context.Context, workspace, id string, operation graph.Operation, encryption graph.Encryption) (graph.Ciphered, error) {
 	agents := s.impatientAgents
 	if cipher.OfRequest(ctx) {
 		agents = s.agents
 	}
-	ciphered, err := agents.Cipher(ctx, workspace, id, operation, asked)
+	ciphered, err := agents.Cipher(ctx, workspace, id, operation, encryption)
 	if err == nil || ctx.Err() != nil {
 		return ciphered, err
 	}

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// takeDirectory makes sure that the data directory exists and that no other user reads it: it
+// openDirectory makes sure that the data directory exists and that no other user reads it: it
 // holds the key of all secrets. If workspaces have users of their own, package child lets these
 // users pass through the directory to their own files. A directory that is open to other users
 // and contains other files is refused, because the server may not close it.
-func takeDirectory(data string) error {
+func openDirectory(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}

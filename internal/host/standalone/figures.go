@@ -13,9 +13,9 @@ type figures struct{ *metrics.Metrics }
 
 // Figures implements agentserver.Metrics.
 func (f figures) Figures(_ context.Context, _, deployment string) (agentserver.Figures, error) {
-	found, err := f.Metrics.Figures(deployment)
-	shown := make(agentserver.Figures, len(found))
-	for name, list := range found {
+	all, err := f.Metrics.Figures(deployment)
+	shown := make(agentserver.Figures, len(all))
+	for name, list := range all {
 		for _, one := range list {
 			shown[name] = append(shown[name], agentserver.Figure(one))
 		}

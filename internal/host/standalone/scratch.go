@@ -97,8 +97,8 @@ func lockDir(dir string) (*disk.Lock, error) {
 		return nil, err
 	}
 	locked, err := held.File.Stat()
-	there, gone := os.Lstat(dir)
-	if err = errors.Join(err, gone); err == nil && !os.SameFile(locked, there) {
+	current, gone := os.Lstat(dir)
+	if err = errors.Join(err, gone); err == nil && !os.SameFile(locked, current) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {

@@ -195,7 +195,7 @@ func Open(config Config) (server *Server, err error) {
 			err = errors.Join(fmt.Errorf("open server: %w", err), s.Close(context.Background()))
 		}
 	}()
-	if err := takeDirectory(config.Data); err != nil {
+	if err := openDirectory(config.Data); err != nil {
 		return nil, err
 	}
 	if s.lock, err = LockDirectory(config.Data); err != nil {

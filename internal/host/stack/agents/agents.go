@@ -34,22 +34,22 @@ func (a *Agents) IsHosted() bool { return a.Get(stack.VariableHost) != "" }
 // listener. The agents' tokens are derived from the stack's key, so the first call reads that
 // key; if the first call fails, the next call reads it.
 func (a *Agents) Target(ctx context.Context) (compute.Target, error) {
-	target, err := a.Place(ctx)
+	target, err := a.OwnTarget(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return a.Listeners().Target(target), nil
 }
 
-// Place is the stack's own place for agents, nil if it has no place.
-func (a *Agents) Place(ctx context.Context) (compute.Target, error) {
+// OwnTarget is the stack's own target for agents, nil without such a target.
+func (a *Agents) OwnTarget(ctx context.Context) (compute.Target, error) {
 	hasher, err := a.Key(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.target != nil || !hasPlace(a.Environment) {
+	if a.target != nil || !hasOwnTarget(a.Environment) {
 		return a.target, nil
 	}
 	if a.IsHosted() {
@@ -86,7 +86,7 @@ func (a *Agents) Place(ctx context.Context) (compute.Target, error) {
 // CollectHostExits reports the agents that have ended on the machine of the functions, which does
 // not report ends by itself.
 func (a *Agents) CollectHostExits(ctx context.Context) error {
-	if _, err := a.Place(ctx); err != nil || a.host == nil {
+	if _, err := a.OwnTarget(ctx); err != nil || a.host == nil {
 		return err
 	}
 	return a.host.Ends(ctx, a.Deployments().Alarm)
@@ -95,7 +95,7 @@ func (a *Agents) CollectHostExits(ctx context.Context) error {
 // HandleTaskStopped reports the end of the agent of an ecs.TaskStateChange event, if the agent has
 // ended.
 func (a *Agents) HandleTaskStopped(ctx context.Context, detail json.RawMessage) error {
-	if _, err := a.Place(ctx); err != nil || a.account == nil {
+	if _, err := a.OwnTarget(ctx); err != nil || a.account == nil {
 		return err
 	}
 	return a.account.Ended(ctx, detail, a.Deployments().Alarm)
@@ -103,7 +103,7 @@ func (a *Agents) HandleTaskStopped(ctx context.Context, detail json.RawMessage) 
 
 // Sweep erases the remains of removed releases in an account, which can be erased only later.
 func (a *Agents) Sweep(ctx context.Context) error {
-	if _, err := a.Place(ctx); err != nil || a.account == nil {
+	if _, err := a.OwnTarget(ctx); err != nil || a.account == nil {
 		return err
 	}
 	return a.account.Sweep(ctx)

@@ -23,16 +23,16 @@ const (
 	computeExpress = "express"
 )
 
-// hasPlace reports whether the stack has a place for agents. A stack without a network for
+// hasOwnTarget reports whether the stack has a place for agents. A stack without a network for
 // agents serves everything else, and rollouts end with a message.
-func hasPlace(env stack.Environment) bool {
+func hasOwnTarget(env stack.Environment) bool {
 	return env.Get(stack.VariableHost) != "" || env.Get(variableSubnets) != ""
 }
 
 // NeedTarget names the needs of functions that invoke agents.
 func NeedTarget(env stack.Environment) []string {
 	switch {
-	case env.Get(stack.VariableHost) != "" || !hasPlace(env):
+	case env.Get(stack.VariableHost) != "" || !hasOwnTarget(env):
 		return nil
 	case env.Get(variableCompute) == computeExpress:
 		return []string{VariableNamePrefix, variableCluster, variableInfrastructureRole}
@@ -41,9 +41,9 @@ func NeedTarget(env stack.Environment) []string {
 	}
 }
 
-// NeedPlace names the needs of functions that release agents.
-func NeedPlace(env stack.Environment) []string {
-	if env.Get(stack.VariableHost) != "" || !hasPlace(env) {
+// NeedOwnTarget names the needs of functions that release agents.
+func NeedOwnTarget(env stack.Environment) []string {
+	if env.Get(stack.VariableHost) != "" || !hasOwnTarget(env) {
 		return nil
 	}
 	names := []string{variableCluster, variableSecurityGroups, variableExecutionRole, variableLogGroup}

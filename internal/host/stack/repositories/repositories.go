@@ -88,12 +88,12 @@ func webhookSecrets(s *stack.Stack, name string) func(context.Context) ([]string
 
 // kept reads a secret that the operator keeps in Secrets Manager.
 func kept(ctx context.Context, s *stack.Stack, name string) ([]byte, error) {
-	found, err := secretsmanager.NewFromConfig(s.AWS).GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
+	stored, err := secretsmanager.NewFromConfig(s.AWS).GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if err != nil {
 		return nil, fmt.Errorf("read secret %s: %w", name, err)
 	}
-	if found.SecretString == nil {
+	if stored.SecretString == nil {
 		return nil, fmt.Errorf("read secret %s: it is not text", name)
 	}
-	return []byte(*found.SecretString), nil
+	return []byte(*stored.SecretString), nil
 }

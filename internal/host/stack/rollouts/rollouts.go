@@ -36,7 +36,7 @@ func Need(env stack.Environment) []string {
 	if env.Get(stack.VariableHost) != "" {
 		return nil
 	}
-	return slices.Concat([]string{agents.VariableNamePrefix, variableProject, variableWorkspaceBuilds, variableRepository, variableBuildTools}, images.Need(env), uploads.Need(env), agents.NeedPlace(env))
+	return slices.Concat([]string{agents.VariableNamePrefix, variableProject, variableWorkspaceBuilds, variableRepository, variableBuildTools}, images.Need(env), uploads.Need(env), agents.NeedOwnTarget(env))
 }
 
 // Rollouts makes the adapters. It is safe for concurrent use.
@@ -56,7 +56,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := r.Place(ctx)
+	target, err := r.OwnTarget(ctx)
 	if err != nil {
 		return nil, err
 	}
