@@ -179,7 +179,7 @@ func (s *Store) stopWorkflow(ctx context.Context, run Run, why string) {
 }
 
 // plan decides how a new run changes the thread that was read.
-func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot *quota.Place) (run Run, o record.Outbox, err error) {
+func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot *quota.Reservation) (run Run, o record.Outbox, err error) {
 	if err := t.Usable(); err != nil {
 		return run, o, err
 	}
@@ -254,7 +254,7 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, supersedes bool
 // planWrites returns the writes that create the run under a plan. The writes of the quota come
 // last, so that another reason to refuse the run comes first.
 func (s *Store) planWrites(
-	ctx context.Context, t thread.Thread, run Run, p lockPlan, slot *quota.Place, notes []record.Note[Run],
+	ctx context.Context, t thread.Thread, run Run, p lockPlan, slot *quota.Reservation, notes []record.Note[Run],
 ) (o record.Outbox, err error) {
 	var counted record.Outbox
 	if !t.Lock.Busy {

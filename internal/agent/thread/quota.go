@@ -11,18 +11,18 @@ import (
 )
 
 // threadSlot returns the request for a slot of the thread quota.
-func (s *Store) threadSlot(ref Ref) *quota.Place {
-	return s.pool.Place(ref.Workspace, ref.Thread, quota.Threads, 0)
+func (s *Store) threadSlot(ref Ref) *quota.Reservation {
+	return s.pool.Reserve(ref.Workspace, ref.Thread, quota.Threads, 0)
 }
 
 // RunSlot returns the request for a slot of the run quota.
-func (s *Store) RunSlot(t Thread) *quota.Place {
-	return s.pool.Place(t.Workspace, t.Thread, quota.Runs, t.Part)
+func (s *Store) RunSlot(t Thread) *quota.Reservation {
+	return s.pool.Reserve(t.Workspace, t.Thread, quota.Runs, t.Part)
 }
 
 // CountRun adds the new run to the workspace's quota. It also counts the thread if an older version
 // created the thread without counting it. It does not count the thread of a temporary run.
-func (t Thread) CountRun(ctx context.Context, o *record.Outbox, change *table.Update, slot *quota.Place, temporary bool) error {
+func (t Thread) CountRun(ctx context.Context, o *record.Outbox, change *table.Update, slot *quota.Reservation, temporary bool) error {
 	var along []quota.Name
 	if t.Part == 0 && !temporary {
 		along = append(along, quota.Threads)

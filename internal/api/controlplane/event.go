@@ -96,9 +96,9 @@ func (a eventsAnswer) write(w http.ResponseWriter) error {
 	}
 	w.Header().Set("Location", a.path)
 	return web.NewStream(w).Follow(a.ctx, web.HeartbeatInterval, func(ctx context.Context, send func(...web.Event) error) error {
-		return event.Follow(ctx, a.log, a.after, func(placed []event.Placed) error {
-			events := make([]web.Event, len(placed))
-			for i, e := range placed {
+		return event.Follow(ctx, a.log, a.after, func(positioned []event.Positioned) error {
+			events := make([]web.Event, len(positioned))
+			for i, e := range positioned {
 				data, err := json.Marshal(showEvent(e))
 				if err != nil {
 					return fmt.Errorf("encode event: %w", err)
@@ -111,7 +111,7 @@ func (a eventsAnswer) write(w http.ResponseWriter) error {
 }
 
 // showEvent converts an event to the shape of the interface.
-func showEvent(e event.Placed) Event {
+func showEvent(e event.Positioned) Event {
 	p := e.Payload()
 	return Event{ID: p.ID, Type: EventType(p.Type), Timestamp: p.Timestamp, Data: EventData(p.Data)}
 }

@@ -41,7 +41,7 @@ func TestAListenerThatGoesOfflineIsTold(t *testing.T) {
 	claim := f.call(t, "POST", path+"/claim", object{"holder": "a", "wait": 0})
 	wantStatus(t, claim, http.StatusOK)
 	for range 3 {
-		if err := f.listeners.TellAway(t.Context(), clock.System().Add(time.Hour)); err != nil {
+		if err := f.listeners.ReportOffline(t.Context(), clock.System().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}

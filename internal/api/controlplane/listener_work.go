@@ -56,7 +56,7 @@ func (s server) ListListenerReleases(ctx context.Context, request ListListenerRe
 
 // EndListenerSession ends the session.
 func (s server) EndListenerSession(ctx context.Context, request EndListenerSessionRequestObject) (EndListenerSessionResponseObject, error) {
-	err := s.Listeners.Leave(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session))
+	err := s.Listeners.EndSession(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session))
 	return EndListenerSession204Response{}, err
 }
 

@@ -46,7 +46,7 @@ func (a Agents) Admit(ctx context.Context, ref Ref, token string) (bool, error) 
 	return admitted == 1, nil
 }
 
-// Alarm is the compute.Alarm of deployments: it tells that the agent that serves has ended.
+// Alarm is the compute.Alarm of deployments: it reports that the serving agent has ended.
 func (s *Store) Alarm(ctx context.Context, ref compute.Ref, status compute.Status) {
 	if err := s.crashed(ctx, ref, status); err != nil {
 		s.cfg.Log.ErrorContext(ctx, "an agent has ended, and no event tells of it", "deployment", ref.Deployment, "revision", ref.Revision, "error", err)
@@ -55,7 +55,7 @@ func (s *Store) Alarm(ctx context.Context, ref compute.Ref, status compute.Statu
 
 // crashed notes an end of a revision's agent. Only the first end of a series is an event: the
 // series lasts until the agent has Recovered, or another revision takes its place. The rollout
-// of a revision that does not serve tells what becomes of that revision.
+// of a revision that does not serve says what becomes of that revision.
 func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Status) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
@@ -67,7 +67,7 @@ func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Sta
 		}
 		now := s.now()
 		change := table.Update{Key: d.Key(), Set: table.Attrs{attrCrashed: clock.Format(now)}, If: table.All(d.unchanged(), table.Equals(attrActive, d.Active))}
-		if !d.unsettled() {
+		if !d.isChanging() {
 			change.Index = overdue(d.Deployment, now)
 		}
 		var events []event.Event
@@ -86,7 +86,7 @@ func (s *Store) Recovered(ctx context.Context, d Deployment) error {
 	change := table.Update{
 		Key: d.Key(), Set: table.Attrs{attrCrashed: ""}, If: table.All(d.unchanged(), table.Equals(attrCrashed, since)),
 	}
-	if !d.unsettled() {
+	if !d.isChanging() {
 		change.Index = map[table.Index]table.Key{table.ByDue: {}}
 	}
 	err := s.commit(ctx, d, []event.Event{recovered}, change)
@@ -98,7 +98,7 @@ func (s *Store) Recovered(ctx context.Context, d Deployment) error {
 
 // ofAgent is an event of the agent that serves.
 func (d Deployment) ofAgent(kind event.Type, reason, message string) event.Event {
-	e := d.happened(kind)
+	e := d.newEvent(kind)
 	e.Revision, e.Reason, e.Message = d.Active, reason, message
 	return e
 }

@@ -28,11 +28,11 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 	if d.Source.IsImage() {
 		return nil // there are no builds
 	}
-	found, err := s.readBuilds(ctx, d, newest)
+	builds, err := s.readBuilds(ctx, d, newest)
 	if err != nil {
 		return err
 	}
-	old := found.notNeeded()
+	old := builds.notNeeded()
 	var failures []error
 	for _, r := range old[:min(len(old), removedAtOnce)] {
 		err := s.forgetBuild(ctx, d, r, remove)
@@ -47,21 +47,21 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 // readBuilds reads the builds of revisions from the newest back, until newest deployed revisions in
 // a row have no build: a revision that was deployed again is no further from its origin.
 func (s *Store) readBuilds(ctx context.Context, d Deployment, newest int) (builds, error) {
-	found, read := builds{deployment: d, newest: newest, needed: map[string]bool{}}, 0
+	b, read := builds{deployment: d, newest: newest, needed: map[string]bool{}}, 0
 	for r, err := range d.revisions(table.Items(ctx, s.table, d.before("", buildPage))) {
 		if err != nil {
 			return builds{}, err
 		}
-		found.take(r)
+		b.add(r)
 		if read++; read == buildPages*buildPage {
-			return found, nil
+			return b, nil
 		}
-		if read%buildPage == 0 && found.gone >= newest {
+		if read%buildPage == 0 && b.gone >= newest {
 			break
 		}
 	}
-	found.complete = true
-	return found, nil
+	b.complete = true
+	return b, nil
 }
 
 // builds holds the builds of a deployment's revisions, read from the newest back.
@@ -91,7 +91,7 @@ func (b *builds) notNeeded() []revision.Revision {
 }
 
 // take takes the next revision.
-func (b *builds) take(r revision.Revision) {
+func (b *builds) add(r revision.Revision) {
 	if r.Status == revision.Deployed {
 		b.deployed++
 	}

@@ -24,7 +24,7 @@ func (s *Store) Serving(ctx context.Context, workspace, deployment, thread strin
 	return release, err
 }
 
-// ServingSince is Serving that also returns the newest restart whose end was told, "" before
+// ServingSince is Serving that also returns the newest restart whose end was reported, "" before
 // the first restart; it implements runner.Deployments.
 func (s *Store) ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error) {
 	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
@@ -79,7 +79,7 @@ func (d Deployment) WantsCanary(r revision.Revision) bool {
 // changes nothing that clients see of the deployment.
 func (s *Store) BeginCanary(ctx context.Context, d Deployment, r revision.Revision) error {
 	begun := r.Trying(s.now(), *d.CanaryPercent)
-	return s.commit(ctx, d, d.told(begun), begun.Write, d.sharing(*d.CanaryPercent))
+	return s.commit(ctx, d, d.revisionEvents(begun), begun.Write, d.sharing(*d.CanaryPercent))
 }
 
 // EndCanary gives all threads back to the active revision.

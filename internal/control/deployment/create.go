@@ -77,16 +77,16 @@ func (s *Store) creation(ctx context.Context, d Deployment, request NewDeploymen
 	if d.replicas, err = d.mostReplicas(); err != nil {
 		return d, o, err
 	}
-	if err := s.cfg.Quotas.Place(ctx, s.table, now, &o, d.Workspace, quota.Placed{Deployments: 1, Replicas: d.replicas}); err != nil {
+	if err := s.cfg.Quotas.Rescale(ctx, s.table, now, &o, d.Workspace, quota.Scale{Deployments: 1, Replicas: d.replicas}); err != nil {
 		return d, o, err
 	}
-	events := []event.Event{d.happened(event.DeploymentCreated)}
+	events := []event.Event{d.newEvent(event.DeploymentCreated)}
 	o.AddOr(s.putName(d, now), record.Always(taken(d.Name)))
 	writes := append([]table.Write{project, s.put(d), audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now)}, others...)
 	if d.Busy {
 		first := revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now)
-		events, writes = append(events, d.told(first)...), append(writes, first.Write)
-		o.Then(s.begin(d, s.StartRollout))
+		events, writes = append(events, d.revisionEvents(first)...), append(writes, first.Write)
+		o.Then(s.starter(d, s.StartRollout))
 	}
 	change, err := s.outbox(ctx, d, events, writes...)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Store) roomForBuild(d Deployment) error {
 // attach returns the writes that connect a new deployment with other resources: its place at a
 // listener, its repository, and secrets of the workspace.
 func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
-	place, err := s.settle(ctx, d, namespace, now)
+	place, err := s.reserveNamespace(ctx, d, namespace, now)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref, how Deletion) error {
 func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (record.Outbox, error) {
 	now := s.now()
 	var counted record.Outbox
-	if err := s.cfg.Quotas.Place(ctx, s.table, now, &counted, d.Workspace, quota.Placed{Deployments: -1, Replicas: -d.replicas}); err != nil {
+	if err := s.cfg.Quotas.Rescale(ctx, s.table, now, &counted, d.Workspace, quota.Scale{Deployments: -1, Replicas: -d.replicas}); err != nil {
 		return counted, err
 	}
 	writes := counted.Writes
@@ -70,12 +70,12 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 	})
 	change.Index = overdue(d.Deployment, now)
 	change.Index[table.ByList] = table.Key{}
-	o, err := s.outbox(ctx, d, []event.Event{d.happened(event.DeploymentDeleted)}, append(append(writes, d.unwatch(now)...), change,
+	o, err := s.outbox(ctx, d, []event.Event{d.newEvent(event.DeploymentDeleted)}, append(append(writes, d.unwatch(now)...), change,
 		table.Delete{Key: keys.DeploymentName(d.Workspace, d.Name)},
 		d.leaveProject(now, how.TracingProject),
 		audit.New(ctx, audit.DeleteDeployment, d.Deployment, d.Name).Write(d.Workspace, now),
 	)...)
-	o.Then(s.begin(d, s.StartTeardown))
+	o.Then(s.starter(d, s.StartTeardown))
 	return o, err
 }
 
@@ -95,7 +95,7 @@ func (s *Store) deleteAgain(ctx context.Context, d Deployment, how Deletion) (o 
 		// The records of the releases stay until the teardown is done, because the teardown
 		// finds the releases by these records.
 		how.Window, set[attrForced] = 0, true
-		o.Add(d.leave()...)
+		o.Add(d.detach()...)
 	}
 	shorter := d.Recoverable(now) && now.Add(how.Window).Before(d.PurgeAt)
 	if shorter {
@@ -111,6 +111,6 @@ func (s *Store) deleteAgain(ctx context.Context, d Deployment, how Deletion) (o 
 		}
 		o.Add(change)
 	}
-	o.Then(s.begin(d, s.StartTeardown))
+	o.Then(s.starter(d, s.StartTeardown))
 	return o, nil
 }

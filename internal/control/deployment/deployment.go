@@ -170,9 +170,9 @@ type Deployment struct {
 	watched push.Watch
 	// referred are the references of the stored deployment.
 	referred []compute.SecretReference
-	// restarts are the newest restarts whose ends were told, the newest at the end.
+	// restarts are the newest restarts whose ends were reported, the newest at the end.
 	restarts string
-	// waiting is the newest restart that was told to wait for room.
+	// waiting is the newest restart that was reported to wait for room.
 	waiting string
 	// event is the newest event of the deployment.
 	event string
@@ -282,9 +282,9 @@ func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 // unchanged is the condition that nobody changed the deployment since it was read.
 func (d Deployment) unchanged() table.Cond { return table.Equals(record.Version, d.version) }
 
-// untold is the condition that no event was told of the deployment since it was read: a crash
+// noNewEvent is the condition that the deployment had no event since it was read: a crash
 // or recovery of its agent does not change the version.
-func (d Deployment) untold() table.Cond {
+func (d Deployment) noNewEvent() table.Cond {
 	if d.event == "" {
 		return table.Cond{}
 	}
@@ -325,11 +325,11 @@ func (d Deployment) expected(versions record.Versions) error {
 // ThreadTTL is the configuration file's time to live for threads whose creation does not set
 // it; nil: they live for ever.
 func (d Deployment) ThreadTTL() *thread.TTL {
-	asked := d.Settings.Threads
-	if asked == nil || asked.Minutes == 0 {
+	ttl := d.Settings.Threads
+	if ttl == nil || ttl.Minutes == 0 {
 		return nil
 	}
-	return &thread.TTL{Strategy: thread.Strategy(asked.Strategy), Minutes: asked.Minutes}
+	return &thread.TTL{Strategy: thread.Strategy(ttl.Strategy), Minutes: ttl.Minutes}
 }
 
 // ThreadTTL returns the ThreadTTL of a deployment.

@@ -26,7 +26,7 @@ type ChangedSetting struct {
 	From, To json.RawMessage
 }
 
-// ChangedSecret names a variable of the agent. Its values are not told.
+// ChangedSecret names a variable of the agent. Its values are left out.
 type ChangedSecret struct {
 	Name   string
 	Change Change
@@ -42,7 +42,7 @@ const (
 	Changed Change = "changed"
 )
 
-// Compare tells what changed from the revision with the id from to the revision that ref names.
+// Compare returns what changed from the revision with the id from to the revision that ref names.
 func (s *Store) Compare(ctx context.Context, ref revision.Ref, from string) (Difference, error) {
 	d, to, err := s.GetRevision(ctx, ref)
 	if err != nil {

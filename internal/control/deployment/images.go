@@ -44,17 +44,17 @@ func (s *Store) PushToken(ctx context.Context, ref Ref) (registry.Grant, error) 
 // other images cannot be deployed again, until these images are pushed again. If the
 // deployment got a revision meanwhile, KeepImages returns record.ErrLost.
 func (s *Store) KeepImages(ctx context.Context, d Deployment, newest int, keep func(ctx context.Context, images []string) error) error {
-	found, err := s.readBuilds(ctx, d, newest)
-	if err != nil || !found.complete {
+	builds, err := s.readBuilds(ctx, d, newest)
+	if err != nil || !builds.complete {
 		return err
 	}
-	old := found.notNeeded()
+	old := builds.notNeeded()
 	for _, r := range old {
 		if err := s.markForgotten(ctx, d, r); err != nil {
 			return err
 		}
 	}
-	if err := keep(ctx, found.images); err != nil {
+	if err := keep(ctx, builds.images); err != nil {
 		return fmt.Errorf("keep images: %w", err)
 	}
 	var failures []error

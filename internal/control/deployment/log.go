@@ -69,10 +69,10 @@ func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind
 }
 
 // read is Read for a revision that was just read.
-func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (found record.Page[revisionlog.Line], err error) {
+func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind revisionlog.Kind, filter LogFilter, query revisionlog.Query) (lines record.Page[revisionlog.Line], err error) {
 	hidden, err := l.Deployments.hidden(ctx, d, r)
 	if err != nil {
-		return found, err
+		return lines, err
 	}
 	limit := query.Limit
 	if !filter.all() {
@@ -87,19 +87,19 @@ func (l *Logs) read(ctx context.Context, d Deployment, r revision.Revision, kind
 			if line.Message = hidden.Replace(line.Message); !filter.suits(line) {
 				continue
 			}
-			if found.Items = append(found.Items, line); len(found.Items) == limit {
+			if lines.Items = append(lines.Items, line); len(lines.Items) == limit {
 				if page.More || i+1 < len(page.Lines) {
-					found.Cursor = line.ID
+					lines.Cursor = line.ID
 				}
-				return found, nil
+				return lines, nil
 			}
 		}
 		if !page.More {
-			return found, nil
+			return lines, nil
 		}
 		if query.After = page.Next; time.Now().After(end) {
-			found.Cursor = page.Next
-			return found, nil
+			lines.Cursor = page.Next
+			return lines, nil
 		}
 	}
 }
@@ -242,14 +242,14 @@ func (f *follower) drain(ctx context.Context) error {
 				return err
 			}
 		}
-		var found []revisionlog.Line
+		var lines []revisionlog.Line
 		for _, line := range page.Lines {
 			if line.Message = f.hidden.Replace(line.Message); f.filter.suits(line) {
-				found = append(found, line)
+				lines = append(lines, line)
 			}
 		}
-		if len(found) > 0 {
-			if err := f.send(found); err != nil {
+		if len(lines) > 0 {
+			if err := f.send(lines); err != nil {
 				return err
 			}
 		}

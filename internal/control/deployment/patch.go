@@ -84,7 +84,7 @@ func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, re
 		if err := s.roomForBuild(next); err != nil {
 			return d, o, err
 		}
-		put = next.anew()
+		put = next.newRevision()
 	} else if reflect.DeepEqual(next.Spec, d.Spec) {
 		return d, o, nil
 	}
@@ -130,7 +130,7 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	if p.SecretReferences != nil {
 		d.SecretReferences = slices.Clone(*p.SecretReferences)
 	}
-	if err := d.takeTiers(p.ComputeTier, p.DatabaseTier); err != nil {
+	if err := d.applyTiers(p.ComputeTier, p.DatabaseTier); err != nil {
 		return Deployment{}, err
 	}
 	secrets, err := s.secretsAfter(ctx, d, p)
@@ -174,7 +174,7 @@ func (s *Store) unredacted(ctx context.Context, d Deployment, sent []Secret) ([]
 	}
 	values := valuesOf(present)
 	for i, secret := range secrets {
-		if value, there := values[secret.Name]; there && secret.Value == Redacted {
+		if value, ok := values[secret.Name]; ok && secret.Value == Redacted {
 			secrets[i].Value = value
 		}
 	}
@@ -252,8 +252,8 @@ func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	return d
 }
 
-// begins returns the first status of the deployment's newest revision.
-func (d Deployment) begins() revision.Status {
+// firstStatus returns the first status of the deployment's newest revision.
+func (d Deployment) firstStatus() revision.Status {
 	if d.Slot == d.Latest {
 		return revision.Creating
 	}
@@ -263,15 +263,15 @@ func (d Deployment) begins() revision.Status {
 // Made returns the revision that was created by the change which returned the deployment, in
 // its state at that time.
 func (d Deployment) Made() revision.Revision {
-	return revision.Made(d.Revision(d.Latest), d.revisionSpec(), d.begins(), d.Updated)
+	return revision.Made(d.Revision(d.Latest), d.revisionSpec(), d.firstStatus(), d.Updated)
 }
 
 // putRevision makes a new revision.
 type putRevision func(ref revision.Ref, status revision.Status, now time.Time) revision.Change
 
-// anew returns the function that makes a revision of the deployment's present values. Its commit is
+// newRevision returns the function that makes a revision of the deployment's present values. Its commit is
 // not known yet.
-func (d *Deployment) anew() putRevision {
+func (d *Deployment) newRevision() putRevision {
 	d.CommitSHA = ""
 	spec := d.revisionSpec()
 	return func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
@@ -298,7 +298,7 @@ type besides struct {
 	set       table.Attrs
 	index     map[table.Index]table.Key
 	// places is the change of the workspace's counts; the replicas are those of the new revision.
-	places quota.Placed
+	scale quota.Scale
 }
 
 func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, more besides) (Deployment, record.Outbox, error) {
@@ -315,16 +315,16 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 		maps.Copy(set, table.Attrs{
 			attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrNext: d.Next, attrCommit: d.CommitSHA, attrImage: d.ImageVersion,
 		})
-		more.revisions = append(more.revisions, put(d.Revision(d.Latest), d.begins(), now))
+		more.revisions = append(more.revisions, put(d.Revision(d.Latest), d.firstStatus(), now))
 		replicas, err := d.mostReplicas()
 		if err != nil {
 			return d, record.Outbox{}, err
 		}
-		more.places.Replicas, set[attrReplicas] = replicas-d.replicas, replicas
+		more.scale.Replicas, set[attrReplicas] = replicas-d.replicas, replicas
 	}
 	var counted record.Outbox
-	if more.places.Deployments != 0 || more.places.Replicas != 0 {
-		if err := s.cfg.Quotas.Place(ctx, s.table, now, &counted, d.Workspace, more.places); err != nil {
+	if more.scale.Deployments != 0 || more.scale.Replicas != 0 {
+		if err := s.cfg.Quotas.Rescale(ctx, s.table, now, &counted, d.Workspace, more.scale); err != nil {
 			return d, counted, err
 		}
 	}
@@ -340,14 +340,14 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 		change.Index = overdue(d.Deployment, now)
 		maps.Copy(change.Index, more.index)
 	}
-	happened := d.happened(more.event)
+	happened := d.newEvent(more.event)
 	happened.Message = more.message
-	events := append([]event.Event{happened}, d.told(more.revisions...)...)
+	events := append([]event.Event{happened}, d.revisionEvents(more.revisions...)...)
 	o, err := s.outbox(ctx, d, events, append(writes, change)...)
 	o.Join(counted)
 	d.version++
 	if starts {
-		o.Then(s.begin(d, s.StartRollout))
+		o.Then(s.starter(d, s.StartRollout))
 	}
 	return d, o, err
 }

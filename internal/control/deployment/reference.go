@@ -50,7 +50,7 @@ func (s *Store) refer(ctx context.Context, d Deployment, now time.Time) ([]table
 		if !slices.Contains(added, reference) {
 			continue
 		}
-		if of, there := found[reference.SecretName]; !there {
+		if of, ok := found[reference.SecretName]; !ok {
 			r.Breaks("secret_references[%d].secret_name: the workspace has no secret %q.", i, reference.SecretName)
 		} else if !of.Has(reference.SecretKey) {
 			r.Breaks("secret_references[%d].secret_key: the secret %q has no key %q.", i, reference.SecretName, reference.SecretKey)
@@ -61,7 +61,7 @@ func (s *Store) refer(ctx context.Context, d Deployment, now time.Time) ([]table
 	}
 	var writes []table.Write
 	for _, name := range names {
-		writes = append(writes, found[name].Use(d.Deployment, now)...)
+		writes = append(writes, found[name].AddUse(d.Deployment, now)...)
 	}
 	return writes, nil
 }
@@ -81,24 +81,24 @@ func (s *Store) referredKeys(ctx context.Context, workspace, deployment, name st
 	for _, r := range revisions {
 		references = append(references, r.SecretReferences...)
 	}
-	var found []string
+	var secretKeys []string
 	for _, reference := range references {
 		if reference.SecretName == name {
-			found = append(found, reference.SecretKey)
+			secretKeys = append(secretKeys, reference.SecretKey)
 		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	slices.Sort(secretKeys)
+	return slices.Compact(secretKeys), nil
 }
 
 // restartsLimit is how long RestartUsers begins restarts: on AWS an answer may take 29 s.
 const restartsLimit = 15 * time.Second
 
 // RestartUsers restarts the deployments whose agents have the value of one of some keys of a
-// secret, and calls tell for each of these deployments, with the error if it could not be
+// secret, and calls report for each of these deployments, with the error if it could not be
 // restarted. A deployment for which there is no time left has a fault.Unavailable, whether it
 // uses the secret or not. The restarts go on without the caller, because the values have changed.
-func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, changed []string, tell func(deployment string, err error)) error {
+func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, changed []string, report func(deployment string, err error)) error {
 	if len(changed) == 0 {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, chang
 	begun := s.now()
 	err := s.secrets.EachNoted(ctx, ref, func(noted string) error {
 		if s.now().Sub(begun) > restartsLimit {
-			tell(noted, fault.New(fault.Unavailable, `There was no time left to restart it. Repeat the request with "restart": true, or restart it by itself.`))
+			report(noted, fault.New(fault.Unavailable, `There was no time left to restart it. Repeat the request with "restart": true, or restart it by itself.`))
 			return nil
 		}
 		d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: noted})
@@ -121,7 +121,7 @@ func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, chang
 			_, err = s.restart(ctx, d)
 		}
 		if has || err != nil {
-			tell(noted, err)
+			report(noted, err)
 		}
 		return nil
 	})
@@ -219,8 +219,8 @@ func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Rev
 		return nil, err
 	}
 	for i, reference := range r.SecretReferences {
-		value, there := contents[reference.SecretName].Data[reference.SecretKey]
-		if !there {
+		value, ok := contents[reference.SecretName].Data[reference.SecretKey]
+		if !ok {
 			return nil, &StartError{revision.ReasonSecretMissing, fmt.Sprintf(
 				"secret_references[%d]: the workspace has no secret %q with the key %q any more.", i, reference.SecretName, reference.SecretKey)}
 		}

@@ -326,7 +326,7 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 }
 
 // TestRestartsEndInTime makes each restart of a deployment that uses a secret take long. The
-// deployments that are not reached are told, and left as they are.
+// deployments that are not reached are reported, and left as they are.
 func TestRestartsEndInTime(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -93,7 +93,7 @@ func (s *Store) Build(ctx context.Context, workspace, deployment, commit string)
 		if !d.watch().BuildOnPush {
 			return o, fault.New(fault.Conflict, "Deployment ID %s is not built on pushes.", deployment)
 		}
-		put := d.anew()
+		put := d.newRevision()
 		_, o, err = s.write(ctx, d, "push of commit "+commit, put)
 		return o, err
 	})

@@ -97,8 +97,8 @@ var tiers = map[string]size{
 	"DEDICATED_L": {cpu: 10, memoryMB: 24 << 10, dedicated: true},
 }
 
-// takeTiers gives the deployment the tiers of a request; nil changes nothing.
-func (d *Deployment) takeTiers(compute, database *string) error {
+// applyTiers gives the deployment the tiers of a request; nil changes nothing.
+func (d *Deployment) applyTiers(compute, database *string) error {
 	if compute == nil && database == nil {
 		return nil
 	}

@@ -75,17 +75,17 @@ func (d Deployment) mustRestart() error {
 	return nil
 }
 
-// Restarted tells once for each restart that all agents of a deployment run with its values.
+// Restarted reports once for each restart that all agents of a deployment run with its values.
 func (s *Store) Restarted(ctx context.Context, ref Ref, restartID string) error {
-	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
+	return s.reportRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
 		return "All agents were replaced by restart " + restartID + "."
 	})
 }
 
-// RestartFailed tells that a restart failed and why, once for each restart. The earlier
+// RestartFailed reports that a restart failed and why, once for each restart. The earlier
 // agents, if there are any, continue to serve.
 func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, message string) error {
-	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestartFailed, reason, func(d Deployment) string {
+	return s.reportRestart(ctx, ref, restartID, event.DeploymentRestartFailed, reason, func(d Deployment) string {
 		if d.Active == "" {
 			return "No agent serves after restart " + restartID + ". " + message
 		}
@@ -93,10 +93,10 @@ func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, m
 	})
 }
 
-// RestartWaits tells that a restart waits for room and what it waits for, once for each restart. A
-// restart that is older than another one that waits tells nothing.
+// RestartWaits reports that a restart waits for room and what it waits for, once for each restart. A
+// restart that is older than another waiting restart is not reported.
 func (s *Store) RestartWaits(ctx context.Context, ref Ref, restartID, reason, message string) error {
-	return s.tellOnce(ctx, ref, event.DeploymentRestartWaiting, reason, func(d Deployment) (string, table.Attrs) {
+	return s.publishRestart(ctx, ref, event.DeploymentRestartWaiting, reason, func(d Deployment) (string, table.Attrs) {
 		if d.waiting >= restartID {
 			return "", nil
 		}
@@ -104,21 +104,22 @@ func (s *Store) RestartWaits(ctx context.Context, ref Ref, restartID, reason, me
 	})
 }
 
-// tellRestart changes nothing that clients see. A deleted deployment gets no further event.
-func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
-	return s.tellOnce(ctx, ref, kind, reason, func(d Deployment) (string, table.Attrs) {
-		told := strings.Fields(d.restarts)
-		if slices.Contains(told, restartID) {
+// reportRestart publishes an event once for each restart. It changes nothing else that clients see. A deleted deployment gets no further event.
+func (s *Store) reportRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
+	return s.publishRestart(ctx, ref, kind, reason, func(d Deployment) (string, table.Attrs) {
+		reported := strings.Fields(d.restarts)
+		if slices.Contains(reported, restartID) {
 			return "", nil
 		}
-		told = append(told, restartID)
-		told = told[max(0, len(told)-maxReportedRestarts):]
-		return message(d), table.Attrs{attrRestart: strings.Join(told, " ")}
+		reported = append(reported, restartID)
+		reported = reported[max(0, len(reported)-maxReportedRestarts):]
+		return message(d), table.Attrs{attrRestart: strings.Join(reported, " ")}
 	})
 }
 
-// tellOnce publishes the event of a restart together with the note that it is told, if any.
-func (s *Store) tellOnce(ctx context.Context, ref Ref, kind event.Type, reason string, say func(Deployment) (message string, note table.Attrs)) error {
+// publishRestart publishes the event of a restart together with the note that say returns. If there
+// is no note, it publishes nothing.
+func (s *Store) publishRestart(ctx context.Context, ref Ref, kind event.Type, reason string, say func(Deployment) (message string, note table.Attrs)) error {
 	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, ref)
 		if fault.Is(err, fault.NotFound) {
@@ -137,10 +138,10 @@ func (s *Store) tellOnce(ctx context.Context, ref Ref, kind event.Type, reason s
 	})
 }
 
-// newestRestart returns the restart whose end was told last, "" before the first restart.
+// newestRestart returns the restart whose end was reported last, "" before the first restart.
 func (d Deployment) newestRestart() string {
 	return d.restarts[strings.LastIndexByte(d.restarts, ' ')+1:]
 }
 
-// maxReportedRestarts is how many ended restarts are remembered, so that each is told once.
+// maxReportedRestarts is how many ended restarts are remembered, so that each is reported once.
 const maxReportedRestarts = 20

@@ -147,7 +147,7 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 }
 
 // TestWhoAsksWhatServesIsToldOfTheNewestRestart checks that the caller gets the newest restart
-// whose end was told, however many there were.
+// whose end was reported, however many there were.
 func TestWhoAsksWhatServesIsToldOfTheNewestRestart(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

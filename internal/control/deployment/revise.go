@@ -38,7 +38,7 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect record.Ve
 		if err := s.mustKeepSource(ctx, d, from); err != nil {
 			return d, none, err
 		}
-		d, o, err := s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision, quota.Placed{})
+		d, o, err := s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision, quota.Scale{})
 		if err == nil {
 			err = record.AddNotes(ctx, &o, d, notes...)
 		}
@@ -68,13 +68,13 @@ func (s *Store) mustKeepSource(ctx context.Context, d Deployment, from revision.
 
 // deployAgain returns the writes that store a revision which is made from another revision, and
 // the writes that belong to it.
-func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string, places quota.Placed, more ...table.Write) (Deployment, record.Outbox, error) {
+func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string, scale quota.Scale, more ...table.Write) (Deployment, record.Outbox, error) {
 	put, err := d.again(from)
 	if err != nil {
 		return d, record.Outbox{}, err
 	}
 	return s.writeWith(ctx, d, put, besides{
-		event: event.DeploymentUpdated, message: d.pausedPushes(), entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done), writes: more, places: places,
+		event: event.DeploymentUpdated, message: d.pausedPushes(), entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done), writes: more, scale: scale,
 	})
 }
 
@@ -155,7 +155,7 @@ func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision
 		}
 		now := s.now()
 		cancelled := r.Cancelled(now)
-		return s.outbox(ctx, d, d.told(cancelled), cancelled.Write, d.change(now, set),
+		return s.outbox(ctx, d, d.revisionEvents(cancelled), cancelled.Write, d.change(now, set),
 			audit.New(ctx, audit.UpdateDeployment, d.Deployment, "cancel of revision "+ref.Revision).Write(d.Workspace, now))
 	})
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Store) Rebuild(ctx context.Context, d Deployment, active revision.Revis
 	if d.Latest != active.Revision || d.Active != active.Revision {
 		return nil
 	}
-	_, o, err := s.deployAgain(ctx, d, active, "rebuild of revision "+active.Revision, quota.Placed{Beyond: true})
+	_, o, err := s.deployAgain(ctx, d, active, "rebuild of revision "+active.Revision, quota.Scale{Beyond: true})
 	if err != nil {
 		return fmt.Errorf("build revision %s again: %w", active.Revision, err)
 	}
@@ -257,7 +257,7 @@ func (s *Store) RollBack(ctx context.Context, d Deployment, relapsed revision.Re
 	if relapsed.Reason != revision.ReasonRolledBack {
 		note = append(note, relapsed.Note(s.now(), revision.ReasonRolledBack, message).Write)
 	}
-	_, o, err := s.deployAgain(ctx, d, from, "automatic rollback to revision "+from.Revision, quota.Placed{Beyond: true}, note...)
+	_, o, err := s.deployAgain(ctx, d, from, "automatic rollback to revision "+from.Revision, quota.Scale{Beyond: true}, note...)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestATagThatIsDeployedAgainEndsBuildsOnPush(t *testing.T) {
 			told, err := f.Events().Deployment(workspace, ref.Deployment).Read(t.Context(), "", 100)
 			check.Must(t, err)
 			const want = "source_config.build_on_push was set to false: it must be false when source_revision_config.repo_ref is a tag (refs/tags/v1)."
-			if !slices.ContainsFunc(told, func(e event.Placed) bool { return e.Message == want }) {
+			if !slices.ContainsFunc(told, func(e event.Positioned) bool { return e.Message == want }) {
 				t.Errorf("the events are %+v", told)
 			}
 		})

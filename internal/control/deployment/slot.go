@@ -26,17 +26,19 @@ func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.RolloutEntry(deployment, now.Add(rolloutLease))}
 }
 
-// unsettled reports whether there is something left to do for the deployment.
-func (d Deployment) unsettled() bool { return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete }
+// isChanging reports whether there is something left to do for the deployment.
+func (d Deployment) isChanging() bool {
+	return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete
+}
 
-// due returns the index entry by which reconcile finds a deployment that is unsettled or whose
+// due returns the index entry by which reconcile finds a deployment that is changing or whose
 // agent may have recovered, otherwise the entry that removes it from the index. In a recovery
 // window there is nothing to do once the deployment is stopped.
 func (d Deployment) due(now time.Time) map[table.Index]table.Key {
 	if d.Recoverable(now) && d.Stopped {
 		return overdue(d.Deployment, d.PurgeAt)
 	}
-	if d.unsettled() || !d.Crashed.IsZero() {
+	if d.isChanging() || !d.Crashed.IsZero() {
 		return overdue(d.Deployment, now)
 	}
 	return map[table.Index]table.Key{table.ByDue: {}}
@@ -84,7 +86,7 @@ func (d Deployment) TeardownName() string {
 // record.ErrLost if the revision was changed meanwhile: the caller reads again.
 func (s *Store) Advance(ctx context.Context, d Deployment, change revision.Change) error {
 	alive := table.Check{Key: d.Key(), If: table.All(table.Equals(attrSlot, d.Slot), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))}
-	return s.commit(ctx, d, d.told(change), change.Write, alive)
+	return s.commit(ctx, d, d.revisionEvents(change), change.Write, alive)
 }
 
 // Built writes the end of a successful build: on the revision, and on its deployment while the
@@ -95,7 +97,7 @@ func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, re
 	if d.Latest != r.Revision {
 		return s.Advance(ctx, d, built)
 	}
-	return s.commit(ctx, d, d.told(built), built.Write, d.change(now, table.Attrs{attrCommit: result.CommitSHA}))
+	return s.commit(ctx, d, d.revisionEvents(built), built.Write, d.change(now, table.Attrs{attrCommit: result.CommitSHA}))
 }
 
 // Provisioned moves the deployment to READY together with its revision's next status.
@@ -103,7 +105,7 @@ func (s *Store) Provisioned(ctx context.Context, d Deployment, change revision.C
 	if d.Status != AwaitingDatabase {
 		return s.Advance(ctx, d, change)
 	}
-	return s.commit(ctx, d, d.told(change), change.Write, d.change(s.now(), table.Attrs{attrStatus: string(Ready)}))
+	return s.commit(ctx, d, d.revisionEvents(change), change.Write, d.change(s.now(), table.Attrs{attrStatus: string(Ready)}))
 }
 
 // Promote makes the revision that holds the slot the active revision and passes the slot on.
@@ -127,7 +129,7 @@ func (s *Store) promotion(ctx context.Context, d Deployment, r revision.Revision
 	}
 	d.Retiring, d.Crashed = d.Active, time.Time{}
 	promoted := r.Promoted(s.now())
-	return s.outbox(ctx, d, d.told(promoted), append(besides, promoted.Write, s.passOn(d, set))...)
+	return s.outbox(ctx, d, d.revisionEvents(promoted), append(besides, promoted.Write, s.passOn(d, set))...)
 }
 
 // Learn stores the graphs that the active agent reports. For images the graphs are not known
@@ -143,7 +145,7 @@ func (s *Store) Learn(ctx context.Context, d Deployment, graphs []string) error 
 // the slot on; the active revision continues to serve.
 func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) error {
 	failed := r.Failed(s.now(), reason, message)
-	return s.commit(ctx, d, d.told(failed), failed.Write, s.passOn(d, table.Attrs{}))
+	return s.commit(ctx, d, d.revisionEvents(failed), failed.Write, s.passOn(d, table.Attrs{}))
 }
 
 // PassOn passes the slot on from a cancelled revision, when nothing of its rollout is left.
@@ -164,7 +166,7 @@ func (s *Store) passOn(d Deployment, set table.Attrs) table.Write {
 		set[attrCanary] = int64(0)
 	}
 	change := d.change(now, set)
-	change.If = table.All(change.If, d.untold(), d.stillTries(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
+	change.If = table.All(change.If, d.noNewEvent(), d.stillTries(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
 	change.Index = d.due(now)
 	return change
 }
@@ -176,7 +178,7 @@ func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) er
 	if d.Retiring == revisionID {
 		d.Retiring = ""
 		change := d.change(now, table.Attrs{attrRetiring: ""})
-		change.If, change.Index = table.All(change.If, d.untold()), d.due(now)
+		change.If, change.Index = table.All(change.If, d.noNewEvent()), d.due(now)
 		writes = append(writes, change)
 	}
 	return record.Commit(ctx, s.table, record.Write(writes...))
@@ -221,7 +223,7 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context
 // Renew begins another lease of a rollout or teardown. This is not a change of the deployment.
 // A deployment that was changed meanwhile takes care of itself.
 func (s *Store) Renew(ctx context.Context, d Deployment) error {
-	_, err := record.Try(ctx, s.table, table.Update{Key: d.Key(), Index: d.due(s.now()), If: table.All(d.unchanged(), d.untold())})
+	_, err := record.Try(ctx, s.table, table.Update{Key: d.Key(), Index: d.due(s.now()), If: table.All(d.unchanged(), d.noNewEvent())})
 	return err
 }
 
@@ -265,7 +267,7 @@ func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revisio
 	if err := s.secrets.Release(ctx, ref.Workspace, ref.Deployment); err != nil {
 		return false, err
 	}
-	if err := s.table.Transact(ctx, append(d.leave(), table.Delete{Key: ref.Key()})...); err != nil {
+	if err := s.table.Transact(ctx, append(d.detach(), table.Delete{Key: ref.Key()})...); err != nil {
 		return false, fmt.Errorf("erase deployment: %w", err)
 	}
 	return false, nil
@@ -318,7 +320,7 @@ func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (oldest 
 		}
 	}
 	if len(writes) > 0 {
-		o, err = s.outbox(ctx, d, d.told(changes...), writes...)
+		o, err = s.outbox(ctx, d, d.revisionEvents(changes...), writes...)
 	}
 	return oldest, o, err
 }

@@ -76,9 +76,9 @@ func NewStore(c Config) *Store {
 	return s
 }
 
-// begin returns the function that starts a workflow for a stored request. A failure is only
+// starter returns the function that starts a workflow for a stored request. A failure is only
 // logged, because the request has succeeded by then: reconcile starts the workflow later.
-func (s *Store) begin(d Deployment, start func(context.Context, Deployment) error) func(context.Context) {
+func (s *Store) starter(d Deployment, start func(context.Context, Deployment) error) func(context.Context) {
 	return func(ctx context.Context) {
 		if err := start(ctx, d); err != nil {
 			s.cfg.Log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "deployment", d.Deployment, "error", err)

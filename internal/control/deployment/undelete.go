@@ -72,14 +72,14 @@ func (s *Store) undelete(ctx context.Context, deleted Deployment) (Deployment, r
 	if err != nil {
 		return d, record.Outbox{}, err
 	}
-	left, put, err := s.takeUp(ctx, &d)
+	left, put, err := s.restore(ctx, &d)
 	if err != nil {
 		return d, record.Outbox{}, err
 	}
 	more := besides{
 		event: event.DeploymentUndeleted, message: d.pausedPushes(), entry: audit.New(ctx, audit.UndeleteDeployment, d.Deployment, d.Name),
 		writes: []table.Write{s.putName(d, now), project},
-		places: quota.Placed{Deployments: 1},
+		scale:  quota.Scale{Deployments: 1},
 		index:  map[table.Index]table.Key{table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment)},
 		set: table.Attrs{
 			attrStatus: string(d.Status), attrPurge: "", attrStopped: false, attrLeftover: strings.Join(d.Leftover, " "),
@@ -99,9 +99,9 @@ func (s *Store) undelete(ctx context.Context, deleted Deployment) (Deployment, r
 	return back, o, err
 }
 
-// takeUp turns a deleted deployment into a living deployment of which nothing runs. It returns the
+// restore turns a deleted deployment into a living deployment of which nothing runs. It returns the
 // function that makes the revision that will run, and the revision that was in flight, if any.
-func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revision, put putRevision, err error) {
+func (s *Store) restore(ctx context.Context, d *Deployment) (left *revision.Revision, put putRevision, err error) {
 	queued := d.Next != ""
 	d.Leftover = slices.Clone(d.Leftover)
 	for _, id := range []string{d.Slot, d.Active, d.Retiring} {
@@ -127,7 +127,7 @@ func (s *Store) takeUp(ctx context.Context, d *Deployment) (left *revision.Revis
 		return left, revived, err
 	}
 	return left, func(ref revision.Ref, _ revision.Status, now time.Time) revision.Change {
-		// The change then tells of the revisions that it overtakes.
+		// The change then reports the revisions that it supersedes.
 		return revived(ref, revision.Queued, now)
 	}, nil
 }
@@ -145,7 +145,7 @@ func (s *Store) revive(ctx context.Context, d *Deployment) (putRevision, error) 
 	if !d.hasSource() {
 		return nil, nil
 	}
-	return d.anew(), nil
+	return d.newRevision(), nil
 }
 
 // stopTeardown stops the workflow of a teardown that has nothing left to do. A workflow that

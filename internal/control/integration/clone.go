@@ -22,29 +22,29 @@ import (
 // integration was changed since Check; the caller must then call Check again.
 func (s *Service) Check(ctx context.Context, workspace, integrationID, repoURL string) (use func(deployment string, now time.Time) []table.Write, err error) {
 	ref := Ref{workspace, integrationID}
-	found, err := s.find(ctx, ref, repoURL)
+	source, err := s.find(ctx, ref, repoURL)
 	if err != nil {
 		return nil, err
 	}
-	return func(deployment string, now time.Time) []table.Write { return found.use(ref, deployment, now) }, nil
+	return func(deployment string, now time.Time) []table.Write { return source.use(ref, deployment, now) }, nil
 }
 
 // CloneCredentials returns "user:password" for a clone of the repository with the integration:
 // build.Spec.Credentials. A fault.Unavailable may go away by itself. Any other fault does not,
 // and its message tells people what to do.
 func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error) {
-	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
+	source, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
 	if err != nil {
 		return "", err
 	}
-	if found.sealed != nil {
-		token, err := s.sealer.Open(ctx, found.credential.bound(), found.sealed)
+	if source.sealed != nil {
+		token, err := s.sealer.Open(ctx, source.credential.bound(), source.sealed)
 		if err != nil {
 			return "", fmt.Errorf("open credential %s: %w", integrationID, err)
 		}
-		return found.credential.User + ":" + string(token), nil
+		return source.credential.User + ":" + string(token), nil
 	}
-	token, err := s.token(ctx, found.installation, found.repo)
+	token, err := s.token(ctx, source.installation, source.repo)
 	if err != nil {
 		return "", err
 	}
@@ -55,12 +55,12 @@ func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID
 // returns the fault that says why: another process may have heard that the installation
 // changed while this process still held a token.
 func (s *Service) CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error {
-	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
-	if err != nil || found.sealed != nil {
+	source, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
+	if err != nil || source.sealed != nil {
 		return err
 	}
-	s.Changed(found.installation.InstallationID)
-	_, err = s.token(ctx, found.installation, found.repo)
+	s.Changed(source.installation.InstallationID)
+	_, err = s.token(ctx, source.installation, source.repo)
 	return err
 }
 

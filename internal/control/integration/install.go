@@ -33,13 +33,13 @@ func (s *Service) BeginInstall(ctx context.Context, workspace string) (link stri
 		return "", err
 	}
 	now := s.now()
-	made := oauthstate.New(workspace, id.New(now))
-	put := record.New(requestKey(made), kindInstallRequest, now, table.Attrs{attrState: made.Hash()}, nil)
+	state := oauthstate.New(workspace, id.New(now))
+	put := record.New(requestKey(state), kindInstallRequest, now, table.Attrs{attrState: state.Hash()}, nil)
 	put.Item.Expires = now.Add(installTime)
 	if err := s.table.Transact(ctx, put); err != nil {
 		return "", fmt.Errorf("create install request: %w", err)
 	}
-	return app.installURL(made.String()), nil
+	return app.installURL(state.String()), nil
 }
 
 // Callback holds the values with which GitHub sends the browser back. They are not trusted.
@@ -67,25 +67,25 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 	if err != nil {
 		return Installation{}, err
 	}
-	asked, ok := oauthstate.Parse(back.State)
+	state, ok := oauthstate.Parse(back.State)
 	if !ok {
 		return Installation{}, badState()
 	}
 	if err := back.Check(); err != nil {
 		return Installation{}, err
 	}
-	if err := s.claim(ctx, asked); err != nil {
+	if err := s.claim(ctx, state); err != nil {
 		return Installation{}, err
 	}
 	account, err := app.confirm(ctx, back)
 	if err != nil {
 		return Installation{}, err
 	}
-	former, err := s.former(ctx, app, asked.Workspace, back.InstallationID, account)
+	former, err := s.former(ctx, app, state.Workspace, back.InstallationID, account)
 	if err != nil {
 		return Installation{}, err
 	}
-	return s.bind(ctx, asked.Workspace, back.InstallationID, account, former)
+	return s.bind(ctx, state.Workspace, back.InstallationID, account, former)
 }
 
 // former returns the id of the workspace's integration whose place a new installation at an account
@@ -122,20 +122,20 @@ func (s *Service) former(ctx context.Context, app *github, workspace string, ins
 // not use the state up: the server asks a person about this workspace before CompleteInstall.
 // A state that is not valid is a fault.Invalid.
 func (s *Service) Installing(ctx context.Context, text string) (workspace string, err error) {
-	asked, ok := oauthstate.Parse(text)
+	state, ok := oauthstate.Parse(text)
 	if !ok {
 		return "", badState()
 	}
-	item, err := record.Get(ctx, s.table, "install request", requestKey(asked), badState())
-	if err == nil && !asked.Opens(item.Text(attrState)) {
+	item, err := record.Get(ctx, s.table, "install request", requestKey(state), badState())
+	if err == nil && !state.Opens(item.Text(attrState)) {
 		err = badState()
 	}
-	return asked.Workspace, err
+	return state.Workspace, err
 }
 
 // claim uses a state up. If two callbacks carry the same state, one of them claims it.
-func (s *Service) claim(ctx context.Context, asked oauthstate.State) error {
-	claimed, err := record.Try(ctx, s.table, table.Delete{Key: requestKey(asked), If: table.Equals(attrState, asked.Hash())})
+func (s *Service) claim(ctx context.Context, state oauthstate.State) error {
+	claimed, err := record.Try(ctx, s.table, table.Delete{Key: requestKey(state), If: table.Equals(attrState, state.Hash())})
 	if err == nil && !claimed {
 		return badState()
 	}
@@ -151,19 +151,19 @@ func (g *github) confirm(ctx context.Context, back Callback) (account string, er
 	if err != nil {
 		return "", err
 	}
-	found, _, err := app.Apps.GetInstallation(ctx, back.InstallationID)
+	installation, _, err := app.Apps.GetInstallation(ctx, back.InstallationID)
 	if refused(err).code == http.StatusNotFound {
 		return "", unconfirmed(back.InstallationID)
 	}
 	if err != nil {
 		return "", g.trouble(err, "the account")
 	}
-	at := found.GetAccount()
+	at := installation.GetAccount()
 	mine, err := g.owns(ctx, back.Code, at.GetType() == "User", at.GetID(), at.GetLogin())
 	if err != nil {
 		return "", err
 	}
-	if !mine || found.GetID() != back.InstallationID {
+	if !mine || installation.GetID() != back.InstallationID {
 		return "", unconfirmed(back.InstallationID)
 	}
 	return at.GetLogin(), nil

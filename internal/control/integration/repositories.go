@@ -34,11 +34,11 @@ const (
 func (s *Service) Repositories(ctx context.Context, ref Ref) ([]Repository, error) {
 	all, page := []Repository{}, 1
 	for page != 0 && len(all) < MaxRepositories {
-		found, next, err := s.repositories(ctx, ref, api.ListOptions{Page: page, PerPage: maxPage})
+		repositories, next, err := s.repositories(ctx, ref, api.ListOptions{Page: page, PerPage: maxPage})
 		if err != nil {
 			return nil, err
 		}
-		all, page = append(all, found...), next
+		all, page = append(all, repositories...), next
 	}
 	return all, nil
 }
@@ -55,11 +55,11 @@ func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor 
 			return nil, "", fault.Cursor()
 		}
 	}
-	found, next, err := s.repositories(ctx, ref, api.ListOptions{Page: page, PerPage: size})
+	repositories, next, err := s.repositories(ctx, ref, api.ListOptions{Page: page, PerPage: size})
 	if err != nil || next == 0 {
-		return found, "", err
+		return repositories, "", err
 	}
-	return found, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d of %d", next, size)), nil
+	return repositories, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d of %d", next, size)), nil
 }
 
 // repositories returns a page of GitHub's list, and the number of the next page or 0.
@@ -85,11 +85,11 @@ func (s *Service) repositories(ctx context.Context, ref Ref, options api.ListOpt
 		s.Changed(i.InstallationID) // the token may have been revoked
 		return nil, 0, app.trouble(err, i.Name)
 	}
-	found := make([]Repository, 0, len(page.Repositories))
+	repositories := make([]Repository, 0, len(page.Repositories))
 	for _, r := range page.Repositories {
-		found = append(found, Repository{
+		repositories = append(repositories, Repository{
 			Integration: i.Integration, ID: r.GetID(), Name: r.GetName(), Owner: r.GetOwner().GetLogin(), URL: r.GetHTMLURL(), DefaultBranch: r.GetDefaultBranch(),
 		})
 	}
-	return found, answer.NextPage, nil
+	return repositories, answer.NextPage, nil
 }

@@ -68,11 +68,11 @@ func (t *tokenCache) get(key tokenKey, now time.Time) (value string, generation 
 	return "", t.generation
 }
 
-func (t *tokenCache) keep(key tokenKey, made token, generation int) {
+func (t *tokenCache) put(key tokenKey, issued token, generation int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if generation == t.generation {
-		t.held.Put(key, made, 1)
+		t.held.Put(key, issued, 1)
 	}
 }
 
@@ -104,12 +104,12 @@ func (s *Service) token(ctx context.Context, i Installation, repo repository) (s
 		if value, _ := s.tokens.get(key, s.now()); value != "" {
 			return value, nil // an answer came between the lookup and the request
 		}
-		made, err := app.ask(ctx, i, repo)
+		issued, err := app.ask(ctx, i, repo)
 		if err != nil {
 			return "", err
 		}
-		s.tokens.keep(key, made, generation)
-		return made.value, nil
+		s.tokens.put(key, issued, generation)
+		return issued.value, nil
 	})
 	select {
 	case answer := <-answers:
@@ -128,13 +128,13 @@ func (s *Service) token(ctx context.Context, i Installation, repo repository) (s
 func (g *github) ask(ctx context.Context, i Installation, repo repository) (token, error) {
 	read := new("read")
 	if repo == (repository{}) {
-		made, err := g.create(ctx, i, api.InstallationTokenOptions{Permissions: &api.InstallationPermissions{Metadata: read}})
-		return tokenOf(made), g.trouble(err, i.Name)
+		issued, err := g.create(ctx, i, api.InstallationTokenOptions{Permissions: &api.InstallationPermissions{Metadata: read}})
+		return tokenOf(issued), g.trouble(err, i.Name)
 	}
 	options := api.InstallationTokenOptions{Repositories: []string{repo.name}, Permissions: &api.InstallationPermissions{Contents: read, Metadata: read}}
-	made, err := g.create(ctx, i, options)
-	if err == nil && len(made.Repositories) == 1 && strings.EqualFold(made.Repositories[0].GetFullName(), repo.String()) {
-		return tokenOf(made), nil
+	issued, err := g.create(ctx, i, options)
+	if err == nil && len(issued.Repositories) == 1 && strings.EqualFold(issued.Repositories[0].GetFullName(), repo.String()) {
+		return tokenOf(issued), nil
 	}
 	if err != nil && !unprocessable(err) {
 		return token{}, g.trouble(err, i.Name)
@@ -144,11 +144,11 @@ func (g *github) ask(ctx context.Context, i Installation, repo repository) (toke
 		return token{}, err
 	}
 	options.Repositories, options.RepositoryIDs = nil, []int64{repositoryID}
-	made, err = g.create(ctx, i, options)
+	issued, err = g.create(ctx, i, options)
 	if unprocessable(err) {
 		return token{}, outOfReach(i, repo)
 	}
-	return tokenOf(made), g.trouble(err, i.Name)
+	return tokenOf(issued), g.trouble(err, i.Name)
 }
 
 // lookUp returns the id of a repository that may have been renamed.
@@ -161,11 +161,11 @@ func (g *github) lookUp(ctx context.Context, i Installation, repo repository) (i
 	if err != nil {
 		return 0, err
 	}
-	found, _, err := client.Repositories.Get(ctx, repo.owner, repo.name)
+	r, _, err := client.Repositories.Get(ctx, repo.owner, repo.name)
 	if refused(err).code == http.StatusNotFound {
 		return 0, outOfReach(i, repo)
 	}
-	return found.GetID(), g.trouble(err, i.Name)
+	return r.GetID(), g.trouble(err, i.Name)
 }
 
 func (g *github) create(ctx context.Context, i Installation, options api.InstallationTokenOptions) (*api.InstallationToken, error) {
@@ -173,16 +173,16 @@ func (g *github) create(ctx context.Context, i Installation, options api.Install
 	if err != nil {
 		return nil, err
 	}
-	made, _, err := client.Apps.CreateInstallationToken(ctx, i.InstallationID, &options)
-	if err == nil && (made.GetToken() == "" || made.GetExpiresAt().IsZero()) {
+	issued, _, err := client.Apps.CreateInstallationToken(ctx, i.InstallationID, &options)
+	if err == nil && (issued.GetToken() == "" || issued.GetExpiresAt().IsZero()) {
 		err = errors.New("GitHub answered without a token")
 	}
-	return made, err
+	return issued, err
 }
 
 // tokenOf returns the zero token for nil.
-func tokenOf(made *api.InstallationToken) token {
-	return token{made.GetToken(), made.GetExpiresAt().Time}
+func tokenOf(issued *api.InstallationToken) token {
+	return token{issued.GetToken(), issued.GetExpiresAt().Time}
 }
 
 func unprocessable(err error) bool {

@@ -10,7 +10,7 @@ func TestTheNewestTokensAreKept(t *testing.T) {
 	t.Parallel()
 	cache, now := newTokenCache(), time.Unix(1e9, 0)
 	for i := range int64(maxTokens + 1) {
-		cache.keep(tokenKey{installation: i}, token{"value", now.Add(time.Hour)}, 0)
+		cache.put(tokenKey{installation: i}, token{"value", now.Add(time.Hour)}, 0)
 	}
 	if value, _ := cache.get(tokenKey{installation: maxTokens}, now); value == "" {
 		t.Error("the newest token is not kept")

@@ -60,7 +60,7 @@ func leaving(installation int64) error {
 // is a fault.Conflict. From the first write on, no deployment and no workspace can begin to
 // use the installation. If Uninstall does not reach its end, the same request continues it.
 func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
-	i, alone, err := s.leave(ctx, ref)
+	i, alone, err := s.markLeaving(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -69,16 +69,16 @@ func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 			err = app.uninstall(ctx, i)
 		}
 		if err != nil {
-			return errors.Join(err, s.stay(context.WithoutCancel(ctx), i))
+			return errors.Join(err, s.unmarkLeaving(context.WithoutCancel(ctx), i))
 		}
 	}
 	s.Changed(i.InstallationID)
 	return s.unbind(ctx, i, table.Equals(attrIsLeaving, true), describe(i.InstallationID, i.Name))
 }
 
-// leave notes that an installation leaves its workspace, and reports whether this workspace is
+// markLeaving notes that an installation leaves its workspace, and reports whether this workspace is
 // the only workspace that uses it.
-func (s *Service) leave(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
+func (s *Service) markLeaving(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
 	i, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
 		i, item, err := s.installation(ctx, ref)
 		if err != nil {
@@ -108,8 +108,8 @@ func mark(item *table.Item, leaving bool) table.Write {
 	return table.Update{Key: item.Key, Set: table.Attrs{attrIsLeaving: leaving}, Add: map[string]int64{record.Version: 1}, If: unchanged(item)}
 }
 
-// stay removes the note of leave: GitHub would not remove the App.
-func (s *Service) stay(ctx context.Context, i Installation) error {
+// unmarkLeaving removes the note of markLeaving: GitHub would not remove the App.
+func (s *Service) unmarkLeaving(ctx context.Context, i Installation) error {
 	_, item, err := s.installation(ctx, i.Ref)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func TestWorkIsGivenAgain(t *testing.T) {
 			}
 		}
 	}
-	check.Must(t, f.Leave(t.Context(), first.Session))
+	check.Must(t, f.EndSession(t.Context(), first.Session))
 	next := f.claim(t, l, "b")
 	if diff := cmp.Diff(w, one(t, next)); diff != "" {
 		t.Errorf("the next session (-first +again):\n%s", diff)

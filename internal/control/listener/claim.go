@@ -70,14 +70,14 @@ func (s *Store) Claim(ctx context.Context, request ClaimRequest) (Claim, error) 
 
 // awaitWork waits for work until wait ends.
 func (s *Store) awaitWork(ctx, wait context.Context, session Session) ([]Work, error) {
-	bell := s.table.Watch(keys.ListenerBell(session.Workspace, session.Listener))
-	defer bell.Stop()
+	wake := s.table.Watch(keys.ListenerWake(session.Workspace, session.Listener))
+	defer wake.Stop()
 	for {
 		given, err := s.collectDue(ctx, session)
 		if err != nil || len(given.work) > 0 {
 			return given.work, err
 		}
-		if !s.pause(wait, bell, given.again) {
+		if !s.pause(wait, wake, given.again) {
 			return nil, ctx.Err()
 		}
 	}
@@ -179,7 +179,7 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 		return nil, err
 	}
 	window := record.Window{Limit: maxWork, NoCursor: true}
-	found, err := record.List(ctx, s.table, "releases of listener", keys.ListenerReleases(session.Workspace, session.Listener, after), window,
+	releases, err := record.List(ctx, s.table, "releases of listener", keys.ListenerReleases(session.Workspace, session.Listener, after), window,
 		func(item *table.Item) (Work, bool, error) {
 			parts, err := keys.ParseListenerRelease(item.Key)
 			if err != nil {
@@ -192,5 +192,5 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 			w, err := s.workOf(ctx, r)
 			return w, true, err
 		})
-	return found.Items, err
+	return releases.Items, err
 }

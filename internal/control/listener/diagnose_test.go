@@ -121,7 +121,7 @@ func TestAListenerIsDiagnosed(t *testing.T) {
 	wantWords(t, words[listener.CheckPlaces], "Deployments in namespaces that the listener does not have: 1, such as deployment ID "+second.Deployment+
 		" in gone. Add the namespace to compute_config.k8s_namespaces, or create the deployment again.")
 
-	check.Must(t, f.Leave(t.Context(), c.Session))
+	check.Must(t, f.EndSession(t.Context(), c.Session))
 	if d, _ := f.findings(t, l.Ref, listener.CheckOnline, listener.CheckPlaces); d.Session != nil {
 		t.Errorf("the session that was ended is %+v", d.Session)
 	}

@@ -13,8 +13,8 @@
 // The life of a release:
 //
 //  1. The rollout calls Target.Apply. One transaction writes the release, whose specification
-//     is sealed, and its task, and rings the listener's bell.
-//  2. The listener is in Claim, a long poll. The bell wakes the Claim. The listener receives
+//     is sealed, and its task, and writes the listener's wake key.
+//  2. The listener is in Claim, a long poll. The wake key wakes the Claim. The listener receives
 //     the work with its secrets opened, and the task is noted as delivered.
 //  3. The listener calls Report: progressing as often as it likes, then healthy with a URL, or
 //     failed with a reason. Each report wakes the callers that wait in Target.Await. The
@@ -65,7 +65,7 @@
 // release's own limit, or ReadyLimit (15 min). A release that was healthy stays healthy when
 // its listener goes away. Both failures are computed from the times of the last order and the
 // last call, and never stored, so that no timer has to fire. In addition, the absence of a
-// listener is an event. TellAway, which a timer calls, tells it once until the listener calls
+// listener is an event. ReportOffline, which a timer calls, reports it once until the listener calls
 // again; that call is an event too. A failed rollout removes its release. A release that was
 // never delivered is deleted at once, so that a listener which never comes leaves nothing
 // behind.

@@ -44,16 +44,16 @@ type Listener struct {
 	// LastSeen is when a process last spoke for the listener, zero when no process ever did.
 	// Until is when the session of that process ends, unless it is renewed.
 	LastSeen, Until time.Time
-	// Away is when it was told that the listener is not heard of any more, zero while the
-	// listener calls.
-	Away time.Time
+	// OfflineSince is when an event reported that the listener does not call any more, zero while
+	// the listener calls.
+	OfflineSince time.Time
 
 	holder string
 	epoch  int64
-	// event is the newest event of the listener, "" when there is no event; minded is set if
-	// the listener has called since the platform began to tell of absent listeners.
-	event  string
-	minded bool
+	// event is the newest event of the listener, "" when there is no event; watched is set
+	// if the listener has called since the platform began to report offline listeners.
+	event   string
+	watched bool
 	// leaving is set while the listener is being deleted; users cannot see it any more.
 	leaving bool
 	// version counts the changes by users and the added deployments; a session does not change it.
@@ -96,8 +96,8 @@ const (
 func decode(ref Ref, item *table.Item) (Listener, error) {
 	r := record.Read(item, kind)
 	l := Listener{
-		Ref: ref, Created: r.Created(), Updated: r.Updated(), LastSeen: r.Time(attrSeen), Away: r.Time(attrAway), Until: r.Time(attrUntil),
-		event: item.Text(attrEvent), minded: item.Attrs[attrAway] != nil, holder: item.Text(attrHolder), epoch: item.Int(attrEpoch),
+		Ref: ref, Created: r.Created(), Updated: r.Updated(), LastSeen: r.Time(attrSeen), OfflineSince: r.Time(attrAway), Until: r.Time(attrUntil),
+		event: item.Text(attrEvent), watched: item.Attrs[attrAway] != nil, holder: item.Text(attrHolder), epoch: item.Int(attrEpoch),
 		leaving: item.Bool(attrLeaving), version: item.Int(record.Version),
 	}
 	if software := item.Text(attrSoftware); software != "" {

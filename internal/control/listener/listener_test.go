@@ -203,10 +203,10 @@ func TestAListenerThatIsUsedStays(t *testing.T) {
 	f := setUp(t)
 	l := f.create(t, request("cluster", "a", "a-b"))
 	const deployment = "0197a000-0000-7000-8000-0000000000d1"
-	place, err := f.Check(t.Context(), workspace, l.Listener, "a")
+	namespace, err := f.FindNamespace(t.Context(), workspace, l.Listener, "a")
 	check.Must(t, err)
 	before := f.get(t, l.Ref)
-	check.Must(t, f.table.Transact(t.Context(), place.Use(deployment, f.clock.Now())...))
+	check.Must(t, f.table.Transact(t.Context(), namespace.AddUse(deployment, f.clock.Now())...))
 	if got := f.get(t, l.Ref); !got.Updated.Equal(before.Updated) {
 		t.Error("a deployment that came changed when the listener was updated")
 	}
@@ -215,7 +215,7 @@ func TestAListenerThatIsUsedStays(t *testing.T) {
 	wantFault(t, err, fault.Conflict, "deployment ID "+deployment, "namespace a.")
 	_, err = f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"new", "a"}})
 	check.Must(t, err)
-	check.Must(t, f.table.Transact(t.Context(), listener.Vacate(l.Ref, "a", deployment)))
+	check.Must(t, f.table.Transact(t.Context(), listener.RemoveUse(l.Ref, "a", deployment)))
 	_, err = f.Patch(t.Context(), l.Ref, listener.Patch{K8sNamespaces: &[]string{"new"}})
 	check.Must(t, err)
 	check.Must(t, f.Delete(t.Context(), l.Ref, nil))
@@ -239,22 +239,22 @@ func TestAUseAndAChangeMeet(t *testing.T) {
 			t.Parallel()
 			f := setUp(t)
 			l := f.create(t, request("cluster", "a", "b"))
-			late, err := f.Check(t.Context(), workspace, l.Listener, "a")
+			late, err := f.FindNamespace(t.Context(), workspace, l.Listener, "a")
 			check.Must(t, err)
 			check.Must(t, change(f, l.Ref))
-			if err := f.table.Transact(t.Context(), late.Use(unknown, f.clock.Now())...); !isConditionFailed(err) {
+			if err := f.table.Transact(t.Context(), late.AddUse(unknown, f.clock.Now())...); !isConditionFailed(err) {
 				t.Errorf("a deployment came to a listener that had changed: %v", err)
 			}
 
 			// The other order: the change has read the listener, and then the deployment is
 			// added.
 			l = f.create(t, request("another", "a", "b"))
-			early, err := f.Check(t.Context(), workspace, l.Listener, "a")
+			early, err := f.FindNamespace(t.Context(), workspace, l.Listener, "a")
 			check.Must(t, err)
 			slow := &tableThat{Table: f.table}
 			slow.beforeTransact = func() {
 				slow.beforeTransact = nil
-				check.Must(t, f.table.Transact(t.Context(), early.Use(unknown, f.clock.Now())...))
+				check.Must(t, f.table.Transact(t.Context(), early.AddUse(unknown, f.clock.Now())...))
 			}
 			config := f.config
 			config.Table = slow
@@ -278,14 +278,14 @@ func TestCheckNamesTheField(t *testing.T) {
 		{l.Listener, "b", "", "b"},
 		{single.Listener, "", "", "only"},
 	} {
-		place, err := f.Check(t.Context(), workspace, c.listener, c.namespace)
+		namespace, err := f.FindNamespace(t.Context(), workspace, c.listener, c.namespace)
 		if c.words != "" {
 			wantFault(t, err, fault.Invalid, c.words)
-		} else if err != nil || place.Namespace != c.got || place.Listener != c.listener || place.Workspace != workspace {
-			t.Errorf("got %+v (%v)", place, err)
+		} else if err != nil || namespace.Name != c.got || namespace.Listener != c.listener || namespace.Workspace != workspace {
+			t.Errorf("got %+v (%v)", namespace, err)
 		}
 	}
-	_, err := f.Check(t.Context(), other, l.Listener, "a")
+	_, err := f.FindNamespace(t.Context(), other, l.Listener, "a")
 	wantFault(t, err, fault.Invalid, "not found")
 }
 
@@ -349,6 +349,6 @@ func TestChangesForAnotherVersion(t *testing.T) {
 	_, err = f.Patch(t.Context(), l.Ref, listener.Patch{Version: new("2"), Expect: seen})
 	wantFault(t, err, fault.Stale, l.Listener)
 	wantFault(t, f.Delete(t.Context(), l.Ref, seen), fault.Stale, l.Listener)
-	check.Must(t, f.Leave(t.Context(), f.claim(t, l, "a").Session))
+	check.Must(t, f.EndSession(t.Context(), f.claim(t, l, "a").Session))
 	check.Must(t, f.Delete(t.Context(), l.Ref, []int64{seen[0], changed.ChangeCount()}))
 }

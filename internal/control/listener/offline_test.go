@@ -35,7 +35,7 @@ func (s *subscriber) Notify(_ context.Context, _ string, events []event.Event) (
 // tellAway does the work of the timer.
 func (f *fixture) tellAway(t *testing.T) {
 	t.Helper()
-	check.Must(t, f.TellAway(t.Context(), f.clock.Now()))
+	check.Must(t, f.ReportOffline(t.Context(), f.clock.Now()))
 }
 
 // wantTold checks the events of the workspace: type, listener, compute_id and message.
@@ -87,7 +87,7 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	var timers sync.WaitGroup
 	for range 4 {
 		timers.Go(func() {
-			if err := f.TellAway(t.Context(), f.clock.Now()); err != nil {
+			if err := f.ReportOffline(t.Context(), f.clock.Now()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -140,7 +140,7 @@ func TestAListenerThatCallsWhileItIsToldAway(t *testing.T) {
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				if err := f.TellAway(t.Context(), f.clock.Now()); err != nil {
+				if err := f.ReportOffline(t.Context(), f.clock.Now()); err != nil {
 					t.Error(err)
 				}
 			})

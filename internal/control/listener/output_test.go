@@ -45,7 +45,7 @@ func TestOutputIsAdmittedAsLongAsTheReleaseIsThere(t *testing.T) {
 	gone := one(t, f.claim(t, l, "a"))
 	check.Must(t, f.admit(t, s, printed(r, "stopping")))
 
-	check.Must(t, f.Leave(t.Context(), s))
+	check.Must(t, f.EndSession(t.Context(), s))
 	next := f.claim(t, l, "c").Session
 	wantFault(t, f.admit(t, s, printed(r, "a zombie's")), fault.Conflict, "is over")
 	check.Must(t, f.admit(t, next, printed(r, "stopped")))

@@ -179,7 +179,7 @@ func (s *Store) erase(ctx context.Context, ref Ref) error {
 			writes = append(writes, table.Delete{Key: t.key()}, table.Delete{Key: releaseKey(t.Ref)})
 		}
 	}
-	writes = append(writes, table.Delete{Key: keys.ListenerBell(ref.Workspace, ref.Listener)}, table.Delete{Key: ref.Key()})
+	writes = append(writes, table.Delete{Key: keys.ListenerWake(ref.Workspace, ref.Listener)}, table.Delete{Key: ref.Key()})
 	if err := s.table.Transact(ctx, writes...); err != nil {
 		return fmt.Errorf("erase listener: %w", err)
 	}

@@ -115,7 +115,7 @@ func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) 
 	return record.One(ctx, s.table, "release of listener", releaseKey(ref), nil, record.In(ref, decodeRelease))
 }
 
-func (r *release) place() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }
+func (r *release) listenerRef() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }
 
 // same is the condition that nobody changed the release since it was read. It includes the order: a
 // release that is removed and applied again begins with the first version.
@@ -202,7 +202,7 @@ func (s *Store) view(ctx context.Context, r *release, now time.Time) (compute.St
 	case r.served:
 		return compute.Status{State: compute.Progressing, Reason: r.reason, Message: r.progress()}, time.Time{}, nil
 	}
-	l, err := s.get(ctx, r.place())
+	l, err := s.get(ctx, r.listenerRef())
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return compute.Status{}, time.Time{}, err
 	}

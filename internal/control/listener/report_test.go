@@ -28,7 +28,7 @@ func TestReportsThatComeTwiceOrLate(t *testing.T) {
 		f.want(t, r, compute.Healthy, "")
 	}
 	// A zombie's repetition is refused even when it would change nothing.
-	check.Must(t, f.Leave(t.Context(), a.Session))
+	check.Must(t, f.EndSession(t.Context(), a.Session))
 	b := f.claim(t, l, "b")
 	wantFault(t, f.Report(t.Context(), a.Session, late), fault.Conflict, "is over")
 	f.report(t, b.Session, on(w, 1, compute.Progressing))

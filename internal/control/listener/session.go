@@ -90,25 +90,25 @@ func (s *Store) tryEnter(ctx context.Context, ref Ref, holder, version string) (
 			}
 			c.Session.Epoch++
 		}
-		c.Until, o, err = s.hear(ctx, l, c.Session, version)
+		c.Until, o, err = s.renew(ctx, l, c.Session, version)
 		return c, o, err
 	})
 }
 
 // hear begins or renews a session of the listener as it was read. If the listener was reported
 // to be offline, it is online again: that is an event.
-func (s *Store) hear(ctx context.Context, l Listener, session Session, version string) (until time.Time, o record.Outbox, err error) {
+func (s *Store) renew(ctx context.Context, l Listener, session Session, version string) (until time.Time, o record.Outbox, err error) {
 	now := s.now()
 	until = now.Add(leaseTime)
 	set := session.seen(now, version)
-	change := table.Update{Key: session.Key(), Set: set, If: table.All(Session{Ref: l.Ref, Holder: l.holder, Epoch: l.epoch}.holds(), l.asHeard())}
-	if session.Epoch != l.epoch || !l.Away.IsZero() || !l.minded {
-		set[attrAway], change.Index = "", l.lookAt(now.Add(s.cfg.OfflineLimit))
+	change := table.Update{Key: session.Key(), Set: set, If: table.All(Session{Ref: l.Ref, Holder: l.holder, Epoch: l.epoch}.holds(), l.reportUnchanged())}
+	if session.Epoch != l.epoch || !l.OfflineSince.IsZero() || !l.watched {
+		set[attrAway], change.Index = "", l.dueIndex(now.Add(s.cfg.OfflineLimit))
 	}
-	if l.Away.IsZero() {
+	if l.OfflineSince.IsZero() {
 		return until, record.Write(change), nil
 	}
-	o, err = s.tell(ctx, l, change, event.Event{
+	o, err = s.withEvent(ctx, l, change, event.Event{
 		Type: event.ListenerOnline, Message: fmt.Sprintf("The listener calls again. It had not since %s.", clock.Format(l.LastSeen)),
 	})
 	return until, o, err
@@ -131,19 +131,19 @@ func (s *Store) Heartbeat(ctx context.Context, session Session, version string) 
 		return time.Time{}, err
 	}
 	now := s.now()
-	away := errors.New("the listener was reported to be offline")
+	errOffline := errors.New("the listener was reported to be offline")
 	var o record.Outbox
 	o.AddOr(table.Update{
 		Key: session.Key(), Set: session.seen(now, version), If: table.All(session.holds(), table.Equals(attrAway, "")),
 	}, func(listener *table.Item) error {
 		if session.holds().Holds(listener) {
-			return away
+			return errOffline
 		}
 		return session.fenced(listener)
 	})
 	switch err := record.Commit(ctx, s.table, o); {
-	case errors.Is(err, away):
-		return s.back(ctx, session, version)
+	case errors.Is(err, errOffline):
+		return s.renewOffline(ctx, session, version)
 	case err != nil:
 		return time.Time{}, err
 	}
@@ -151,7 +151,7 @@ func (s *Store) Heartbeat(ctx context.Context, session Session, version string) 
 }
 
 // back renews the session of a listener that was reported to be offline.
-func (s *Store) back(ctx context.Context, session Session, version string) (until time.Time, err error) {
+func (s *Store) renewOffline(ctx context.Context, session Session, version string) (until time.Time, err error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (until time.Time, o record.Outbox, err error) {
 		l, err := s.Get(ctx, session.Ref)
 		if err != nil {
@@ -160,13 +160,13 @@ func (s *Store) back(ctx context.Context, session Session, version string) (unti
 		if l.holder != session.Holder || l.epoch != session.Epoch {
 			return until, o, session.lost()
 		}
-		return s.hear(ctx, l, session, version)
+		return s.renew(ctx, l, session, version)
 	})
 }
 
 // Leave ends a session, so that another process need not wait for it to run out. Ending a
 // session that is over does nothing.
-func (s *Store) Leave(ctx context.Context, session Session) error {
+func (s *Store) EndSession(ctx context.Context, session Session) error {
 	if err := checkCaller(session.Holder, ""); err != nil {
 		return err
 	}

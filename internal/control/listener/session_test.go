@@ -45,7 +45,7 @@ func (f *fixture) wantFenced(t *testing.T, l listener.Listener, over listener.Se
 	_, err = f.Releases(t.Context(), over, "")
 	wantFault(t, err, fault.Conflict, "is over")
 	wantFault(t, f.Report(t.Context(), over, on(listener.Work{Ref: f.newRelease(l).Ref, Order: unknown}, 1, compute.Absent)), fault.Conflict, "is over")
-	check.Must(t, f.Leave(t.Context(), over))
+	check.Must(t, f.EndSession(t.Context(), over))
 	if diff := cmp.Diff(before, f.get(t, l.Ref), cmpopts.IgnoreUnexported(listener.Listener{})); diff != "" {
 		t.Errorf("a session that is over changed its listener (-before +after):\n%s", diff)
 	}
@@ -84,7 +84,7 @@ func TestHeartbeatsAreSeen(t *testing.T) {
 	}
 	_, err = f.Heartbeat(t.Context(), s, "")
 	check.Must(t, err) // no process has taken its place
-	check.Must(t, f.Leave(t.Context(), s))
+	check.Must(t, f.EndSession(t.Context(), s))
 	if got := f.get(t, l.Ref); got.Online(f.clock.Now()) {
 		t.Error("a listener that left is online")
 	}
@@ -111,7 +111,7 @@ func TestAStandbyTakesOverWhenTheOtherLeaves(t *testing.T) {
 	}()
 	_, err := f.Heartbeat(t.Context(), a, "") // wakes it in vain
 	check.Must(t, err)
-	check.Must(t, f.Leave(t.Context(), a))
+	check.Must(t, f.EndSession(t.Context(), a))
 	if c := <-claimed; c.Session.Epoch != 2 || len(c.Work) != 1 {
 		t.Errorf("got %+v", c)
 	}
@@ -122,7 +122,7 @@ func TestCallersWithoutAName(t *testing.T) {
 	f := setUp(t)
 	l := f.create(t, request("cluster", "agents"))
 	s := f.claim(t, l, "a").Session
-	check.Must(t, f.Leave(t.Context(), s)) // its holder is "" from now on
+	check.Must(t, f.EndSession(t.Context(), s)) // its holder is "" from now on
 	for _, holder := range []string{"", strings.Repeat("x", 129), "a\nb"} {
 		bad := listener.Session{Ref: l.Ref, Holder: holder, Epoch: s.Epoch}
 		_, err := f.Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: holder})
@@ -130,7 +130,7 @@ func TestCallersWithoutAName(t *testing.T) {
 		_, err = f.Heartbeat(t.Context(), bad, "")
 		wantFault(t, err, fault.Invalid)
 		wantFault(t, f.Report(t.Context(), bad, listener.Report{}), fault.Invalid)
-		wantFault(t, f.Leave(t.Context(), bad), fault.Invalid)
+		wantFault(t, f.EndSession(t.Context(), bad), fault.Invalid)
 		_, err = f.Releases(t.Context(), bad, "")
 		wantFault(t, err, fault.Invalid)
 	}

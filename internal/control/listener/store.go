@@ -29,7 +29,7 @@ type Config struct {
 	// Log receives problems that make no request fail; the default is slog's default logger.
 	Log *slog.Logger
 	// OfflineLimit is how long an order waits for a listener that does not call, and also the
-	// time without a call after which the absence of a listener is told (5 min).
+	// time without a call after which a listener is reported as offline (5 min).
 	OfflineLimit time.Duration
 	// ReadyLimit is how long a release may take to become healthy, unless the release has its
 	// own limit (15 min).

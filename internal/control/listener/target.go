@@ -84,7 +84,7 @@ func (t *Target) application(ctx context.Context, spec compute.Release) (o recor
 		put.Item.Index = map[table.Index]table.Key{table.ByList: keys.ListenerReleaseEntry(at.Workspace, at.Listener, spec.Revision)}
 		o.Add(put)
 	}
-	o.Add(next.put(now), ring(at, next.order, now))
+	o.Add(next.put(now), wake(at, next.order, now))
 	return o, nil
 }
 
@@ -190,7 +190,7 @@ func (t *Target) removal(r *release) []table.Write {
 	next := task{Ref: r.Ref, listener: r.listener, order: nextOrder(now, r.order), verb: Remove}
 	change := r.change(now, leaving, ordered(next.order))
 	change.Body = record.Encode(releaseBody{}) // a release that must stop needs no secrets
-	return []table.Write{change, next.put(now), ring(r.place(), next.order, now)}
+	return []table.Write{change, next.put(now), wake(r.listenerRef(), next.order, now)}
 }
 
 var _ compute.Minder = (*Target)(nil)

@@ -71,8 +71,8 @@ func (t task) isFor(session Session, now time.Time) bool {
 	return t.epoch != session.Epoch || !now.Before(t.due)
 }
 
-// ring returns the write that wakes a listener.
-func ring(at Ref, order string, now time.Time) table.Write {
-	key := keys.ListenerBell(at.Workspace, at.Listener)
+// wake returns the write that wakes a listener.
+func wake(at Ref, order string, now time.Time) table.Write {
+	key := keys.ListenerWake(at.Workspace, at.Listener)
 	return table.Put{Item: record.Item(key, "listener_bell", now, table.Attrs{attrOrder: order}, nil)}
 }

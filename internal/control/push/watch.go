@@ -69,15 +69,15 @@ func folderOf(name string) string {
 
 // listed returns the deployments that a workspace's index lists under a repository's names.
 func (r *Receiver) listed(ctx context.Context, workspace string, names []string, branch string) ([]target, error) {
-	var found []target
+	var targets []target
 	for _, name := range names {
 		items, err := table.AllItems(ctx, r.cfg.Table, keys.PushWatches(workspace, name, branch))
 		if err != nil {
 			return nil, fmt.Errorf("query push watches: %w", err)
 		}
 		for _, item := range items {
-			found = append(found, target{workspace, keys.DeploymentID(item.Key)})
+			targets = append(targets, target{workspace, keys.DeploymentID(item.Key)})
 		}
 	}
-	return found, nil
+	return targets, nil
 }

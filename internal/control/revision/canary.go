@@ -21,11 +21,11 @@ const (
 )
 
 // Trying begins the revision's canary, which serves the given percent of the threads. The
-// status stays, and people are told.
+// status stays, and the change is an event.
 func (r Revision) Trying(now time.Time, percent int) Change {
 	change := r.note(now, ReasonCanary, fmt.Sprintf("It is a canary: %d %% of the threads are served by it, the others by the active revision.", percent))
 	change.Set[attrSince+string(trial)] = clock.Format(now)
-	return r.told(change, r.Status)
+	return r.statusChange(change, r.Status)
 }
 
 // Trial returns the time when the revision's canary began; ok is false when no canary began.
@@ -47,5 +47,5 @@ func (r Revision) Promoted(now time.Time) Change {
 		change.If = table.All(change.If, table.Equals(attrReason, ReasonCanary))
 		change.Set[attrReason], change.Set[attrMessage] = "", ""
 	}
-	return r.told(change, Deployed)
+	return r.statusChange(change, Deployed)
 }

@@ -145,7 +145,7 @@ const ReasonSecretMissing = "SECRET_NOT_FOUND"
 // superseded is the message for ReasonSuperseded.
 const superseded = "A newer revision took its place while it was queued."
 
-// Change is a write of a revision. If people are told of the change, Status is not "": it is
+// Change is a write of a revision. If the change is an event, Status is not "": it is
 // the status from then on, with its reason and message.
 type Change struct {
 	Write           table.Write
@@ -281,7 +281,9 @@ func since(r *record.Reader) map[Status]time.Time {
 
 // Change moves the revision, as it was read, to its next status. A move that is not in the
 // transition table is a bug.
-func (r Revision) Change(now time.Time, next Status) Change { return r.told(r.move(now, next), next) }
+func (r Revision) Change(now time.Time, next Status) Change {
+	return r.statusChange(r.move(now, next), next)
+}
 
 // move is the write of Change.
 func (r Revision) move(now time.Time, next Status) table.Update {
@@ -295,8 +297,8 @@ func (r Revision) move(now time.Time, next Status) table.Update {
 	return record.Change(r.Key(), now, set, table.Equals(attrStatus, string(r.Status)))
 }
 
-// told returns a change that people are told of.
-func (r Revision) told(write table.Update, status Status) Change {
+// statusChange returns a change that becomes an event.
+func (r Revision) statusChange(write table.Update, status Status) Change {
 	item := table.Item{Attrs: write.Set}
 	return Change{Write: write, Revision: r.Revision, Status: status, Reason: item.Text(attrReason), Message: item.Text(attrMessage)}
 }
@@ -338,7 +340,7 @@ func (r Revision) Built(now time.Time, result build.Result) Change {
 	}
 	change.Set[attrArtifact] = string(record.Encode(result.Artifact))
 	change.Set[attrBuild] = string(record.Encode(result.Record))
-	return r.told(change, AwaitingDeploy)
+	return r.statusChange(change, AwaitingDeploy)
 }
 
 // Pinned keeps the digest of the image that the revision runs. When the revision is applied
@@ -354,7 +356,7 @@ func (r Revision) Pinned(now time.Time, image string) Change {
 func (r Revision) Releasing(now time.Time) Change {
 	change := r.move(now, Deploying)
 	change.Index = map[table.Index]table.Key{table.ByDue: keys.ReleaseEntry(r.Revision)}
-	return r.told(change, Deploying)
+	return r.statusChange(change, Deploying)
 }
 
 // notReleased removes a revision from the index of the revisions that must be kept running.
@@ -380,7 +382,7 @@ func (r Revision) ended(now time.Time, status Status, reason, message string) Ch
 	change := r.move(now, status)
 	change.Set[attrReason], change.Set[attrMessage] = reason, message
 	change.Index = notReleased
-	return r.told(change, status)
+	return r.statusChange(change, status)
 }
 
 // Retired returns the write of a revision whose release was replaced by another release; its
@@ -406,7 +408,7 @@ func (r Revision) HadSlot() bool {
 func (r Revision) Superseded(now time.Time) Change {
 	change := r.move(now, Skipped)
 	change.Set[attrReason], change.Set[attrMessage] = ReasonSuperseded, superseded
-	return r.told(change, Skipped)
+	return r.statusChange(change, Skipped)
 }
 
 // Sealed holds, for each kind of items of this package, the function that returns what the

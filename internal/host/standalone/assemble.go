@@ -174,7 +174,7 @@ func (s *Server) openStores() {
 	s.assistants = assistant.NewStore(s.records, now)
 	s.store = store.NewStore(s.records, now, s.config.Quotas, log).Hold(store.Held)
 	s.threads = thread.NewStore(s.records, now, s.config.Quotas, log)
-	s.runs = run.NewStore(run.Config{Table: s.records, Threads: s.threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks, QuestionsChanged: s.deployments.Events().TellQuestions})
+	s.runs = run.NewStore(run.Config{Table: s.records, Threads: s.threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks, QuestionsChanged: s.deployments.Events().NotifyQuestions})
 	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: s.threads, Runs: s.runs, Deployments: s.deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
 }
 

@@ -45,7 +45,7 @@ func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, he
 	return gone, left.AtListeners, err
 }
 
-func named(keys []apikey.Place) string {
+func named(keys []apikey.Fingerprint) string {
 	names := make([]string, len(keys))
 	for i, k := range keys {
 		names[i] = fmt.Sprintf("%s of workspace %s", k.Key, k.Workspace)

@@ -78,7 +78,7 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 		begin("rescue webhooks", func() error { return r.Webhooks.Rescue(pass, dueBy) })
 	}
 	if r.Listeners != nil {
-		begin("tell of listeners that are away", func() error { return r.Listeners.TellAway(pass, dueBy) })
+		begin("tell of listeners that are away", func() error { return r.Listeners.ReportOffline(pass, dueBy) })
 	}
 	if r.Ends != nil {
 		begin("ask for agents that have ended", func() error { return r.Ends(pass) })

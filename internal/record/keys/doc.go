@@ -106,7 +106,7 @@
 //	has the compute_id a listener     condition on ListenerName in the creating transaction
 //	does a deployment use a listener  Query ListenerUses or ListenerNamespaceUses, limit 1
 //	tasks of a listener               Query ListenerTasks, then GetBatch ListenerRelease; woken by
-//	                                  ListenerBell
+//	                                  ListenerWake
 //	release at a listener             Get ListenerRelease
 //	how much a release may print      GetBatch ListenerRelease, ListenerOutput
 //	releases of a listener            Query ListenerReleases (index list)

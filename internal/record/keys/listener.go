@@ -68,9 +68,9 @@ func ListenerUseNamespace(key table.Key) string {
 	return namespace
 }
 
-// ListenerBell is the key of the item that is written whenever a listener has something new to
+// ListenerWake is the key of the item that is written whenever a listener has something new to
 // do.
-func ListenerBell(workspace, listener string) table.Key {
+func ListenerWake(workspace, listener string) table.Key {
 	return table.Key{PK: listenerPK(workspace, listener), SK: "BELL"}
 }
 

@@ -86,7 +86,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 	var listeners []table.Write
 	for _, w := range []string{"w", "w2"} {
 		for _, l := range []string{"l", "l2"} {
-			listeners = append(listeners, put(keys.Listener(w, l)), put(keys.ListenerBell(w, l)), put(keys.ListenerUse(w, l, "n", "d1")), put(keys.ListenerUse(w, l, "n-2", "d2")),
+			listeners = append(listeners, put(keys.Listener(w, l)), put(keys.ListenerWake(w, l)), put(keys.ListenerUse(w, l, "n", "d1")), put(keys.ListenerUse(w, l, "n-2", "d2")),
 				put(keys.ListenerTask(w, l, "r2")), put(keys.ListenerTask(w, l, "r1")),
 				indexed(keys.ListenerRelease(w, "of-"+l, "r1"), table.ByList, keys.ListenerReleaseEntry(w, l, "r1")),
 				indexed(keys.ListenerRelease(w, "of-"+l, "r2"), table.ByList, keys.ListenerReleaseEntry(w, l, "r2")))

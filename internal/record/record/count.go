@@ -23,7 +23,7 @@ type Count struct {
 // Change returns how many items there are, and the write that adds more to the count. The
 // caller refuses more than Most items. The write's condition fails when another writer was the
 // first to count, or has taken the last places.
-func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more int64) (there int64, write table.Write, err error) {
+func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more int64) (count int64, write table.Write, err error) {
 	item, err := Get(ctx, t, "count", c.Key, nil)
 	if err != nil {
 		return 0, nil, err
@@ -42,8 +42,8 @@ func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more in
 
 // Read returns how many items there are.
 func (c Count) Read(ctx context.Context, t table.Table) (int64, error) {
-	there, _, err := c.Change(ctx, t, time.Time{}, 0)
-	return there, err
+	count, _, err := c.Change(ctx, t, time.Time{}, 0)
+	return count, err
 }
 
 // Counted returns the number in the item of a count.

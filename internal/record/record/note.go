@@ -13,9 +13,9 @@ type Note[T any] func(ctx context.Context, made T) (table.Write, error)
 
 // AddNotes appends the writes of notes. When the condition of such a write fails, another
 // attempt at the same request has taken the place of this one, which is a fault.Conflict.
-func AddNotes[T any](ctx context.Context, o *Outbox, made T, notes ...Note[T]) error {
+func AddNotes[T any](ctx context.Context, o *Outbox, created T, notes ...Note[T]) error {
 	for _, note := range notes {
-		write, err := note(ctx, made)
+		write, err := note(ctx, created)
 		if err != nil {
 			return err
 		}
@@ -30,10 +30,10 @@ func AddNotes[T any](ctx context.Context, o *Outbox, made T, notes ...Note[T]) e
 var errRepeated = fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat the request to see the outcome.")
 
 // CommitNew commits the outbox that makes a new T, with its notes, and returns the T.
-func CommitNew[T any](ctx context.Context, t table.Table, o Outbox, made T, notes ...Note[T]) (T, error) {
-	err := AddNotes(ctx, &o, made, notes...)
+func CommitNew[T any](ctx context.Context, t table.Table, o Outbox, created T, notes ...Note[T]) (T, error) {
+	err := AddNotes(ctx, &o, created, notes...)
 	if err == nil {
 		err = Commit(ctx, t, o)
 	}
-	return made, err
+	return created, err
 }

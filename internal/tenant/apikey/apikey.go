@@ -267,22 +267,22 @@ type rotating interface {
 // macs returns the MACs by which a key may be stored. The MAC by which a key that is made now
 // is stored comes first; it is made with the secret key by, or with a newer secret key.
 func (s *Store) macs(key string) (macs []string, by string) {
-	made := [][]byte{}
+	sums := [][]byte{}
 	if several, ok := s.hasher.(rotating); ok {
 		by = several.KeyID()
-		made = several.MACs(purpose, []byte(key))
+		sums = several.MACs(purpose, []byte(key))
 	} else {
-		made = append(made, s.hasher.MAC(purpose, []byte(key)))
+		sums = append(sums, s.hasher.MAC(purpose, []byte(key)))
 	}
-	macs = make([]string, len(made))
-	for i, mac := range made {
+	macs = make([]string, len(sums))
+	for i, mac := range sums {
 		macs[i] = hex.EncodeToString(mac)
 	}
 	return macs, by
 }
 
-// Place is the place at which a key is looked up.
-type Place struct {
+// Fingerprint is the item by which a key is looked up.
+type Fingerprint struct {
 	// Key is the key's id.
 	Workspace, Key string
 	// By is the secret key that made the fingerprint, or "" if it was not noted: it is noted
@@ -291,13 +291,15 @@ type Place struct {
 	expires string
 }
 
-// PlaceOf reads a key's place from the item under its fingerprint; other items are not ok.
-func PlaceOf(item *table.Item) (place Place, ok bool) {
+// FingerprintOf reads the item under a key's fingerprint; other items are not ok.
+func FingerprintOf(item *table.Item) (fingerprint Fingerprint, ok bool) {
 	if item.Text(record.Kind) != kind {
-		return Place{}, false
+		return Fingerprint{}, false
 	}
-	return Place{item.Text(attrWorkspace), item.Text(attrID), item.Text(attrBy), item.Text(attrExpires)}, true
+	return Fingerprint{item.Text(attrWorkspace), item.Text(attrID), item.Text(attrBy), item.Text(attrExpires)}, true
 }
 
 // Expired reports whether the key has expired.
-func (p Place) Expired(now time.Time) bool { return p.expires != "" && p.expires <= clock.Format(now) }
+func (f Fingerprint) Expired(now time.Time) bool {
+	return f.expires != "" && f.expires <= clock.Format(now)
+}

@@ -151,7 +151,7 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 		t.Helper()
 		places := 0
 		err := f.table.Scan(t.Context(), func(item *table.Item) error {
-			place, ok := apikey.PlaceOf(item)
+			place, ok := apikey.FingerprintOf(item)
 			if !ok {
 				return nil
 			}

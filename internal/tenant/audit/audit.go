@@ -192,9 +192,9 @@ func (s *Store) List(ctx context.Context, workspace string, filter Filter, windo
 	query.From, query.To = id.First(filter.Since), id.First(filter.Until)
 	query.Reverse = true
 	window.Limit = cmp.Or(window.Limit, table.MaxLimit)
-	found, err := record.List(ctx, s.table, "audit entries", query, window, func(item *table.Item) (Entry, bool, error) {
+	list, err := record.List(ctx, s.table, "audit entries", query, window, func(item *table.Item) (Entry, bool, error) {
 		e, err := decode(item)
 		return e, filter.match(e), err
 	})
-	return found.Items, found.Cursor, err
+	return list.Items, list.Cursor, err
 }

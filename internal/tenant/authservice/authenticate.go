@@ -116,7 +116,7 @@ func (s *Service) Authenticate(ctx context.Context, r AuthRequest) (Answer, erro
 	if err != nil {
 		return Answer{}, err
 	}
-	held, err := s.held(ctx, p, r)
+	held, err := s.findToken(ctx, p, r)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -144,14 +144,14 @@ func completed(t Token, plain credentials) Answer {
 
 // ask begins a request for the user's consent. The scopes that the token had before are
 // requested again, so a new scope does not lose the old scopes.
-func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, held *Token, status Status) (Answer, error) {
+func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, old *Token, status Status) (Answer, error) {
 	if err := checkRedirect(r.RedirectURI); err != nil {
 		return Answer{}, err
 	}
 	body := requestBody{Agent: r.Agent, Scopes: slices.Clone(r.Scopes), Redirect: r.RedirectURI, Default: r.Default}
-	if held != nil && held.User == r.User && !r.ForceNew {
-		body.Replaces, body.Agent = held.Token, held.Agent
-		for _, scope := range held.Scopes {
+	if old != nil && old.User == r.User && !r.ForceNew {
+		body.Replaces, body.Agent = old.Token, old.Agent
+		for _, scope := range old.Scopes {
 			body.Scopes = with(body.Scopes, scope)
 		}
 	}
@@ -160,31 +160,31 @@ func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, held *Toke
 	if err != nil {
 		return Answer{}, err
 	}
-	request, state, err := s.begin(ctx, p, r.owner(), body, verifier)
+	request, state, err := s.storeRequest(ctx, p, r.owner(), body, verifier)
 	if err != nil {
 		return Answer{}, err
 	}
 	return Answer{Status: status, URL: c.consentURL(state, verifier), AuthID: request.ID, User: r.User}, nil
 }
 
-// held returns the token that a request means, or nil if there is no such token: the token
+// findToken returns the token that a request means, or nil if there is no such token: the token
 // that the request names, else the user's default, else the newest suitable token, else the
 // newest suitable token that is connected to the agent. It may lack scopes, or be expired.
-func (s *Service) held(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
+func (s *Service) findToken(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
 	own, err := s.tokens(ctx, r.owner())
 	if err != nil {
 		return nil, err
 	}
-	found := choose(own, p, r)
-	if found == nil && r.Agent != "" {
-		if found, err = s.connected(ctx, p, r); err != nil {
+	token := choose(own, p, r)
+	if token == nil && r.Agent != "" {
+		if token, err = s.connected(ctx, p, r); err != nil {
 			return nil, err
 		}
 	}
-	if found == nil && r.TokenID != "" {
+	if token == nil && r.TokenID != "" {
 		return nil, tokenNotFound(r.TokenID)
 	}
-	return found, nil
+	return token, nil
 }
 
 // choose returns the token that a request means among the user's own tokens. While there is a

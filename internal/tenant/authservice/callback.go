@@ -156,7 +156,7 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 		s.Log.WarnContext(ctx, "code was not exchanged", "auth_id", r.ID, "provider_id", p.ProviderID, "code", f.code)
 		return f, nil
 	}
-	k := kept{
+	k := newGrant{
 		TokenRef: r.Token(r.Replaces), replaces: r.Replaces != "", agent: r.Agent,
 		grant: g, scopes: g.granted(r.Scopes), isDefault: r.Default, event: TokenCreated,
 		done: func(token string) table.Write {
@@ -167,8 +167,8 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 		k.TokenRef = r.Token(id.New(s.Now()))
 	}
 	return nil, s.insist(ctx, func() error {
-		_, err := s.keep(ctx, p, k)
-		if !errors.Is(err, errTaken) {
+		_, err := s.storeGrant(ctx, p, k)
+		if !errors.Is(err, errAnswered) {
 			return err
 		}
 		// The answer to the previous write may have been lost although the write succeeded.
@@ -185,7 +185,7 @@ func (s *Service) insist(ctx context.Context, write func() error) error {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		err := write()
 		_, isFault := errors.AsType[*fault.Error](err)
-		if err == nil || isFault || errors.Is(err, errTaken) {
+		if err == nil || isFault || errors.Is(err, errAnswered) {
 			return err
 		}
 		select {

@@ -67,7 +67,7 @@ func (s *Service) connections(ctx context.Context, workspace, agent string) ([]C
 	if err != nil {
 		return nil, fmt.Errorf("list agent connections: %w", err)
 	}
-	found := make([]Connection, 0, len(items))
+	connections := make([]Connection, 0, len(items))
 	for some := range slices.Chunk(items, table.MaxWrites) {
 		wanted := make([]table.Key, len(some))
 		for i, item := range some {
@@ -83,28 +83,28 @@ func (s *Service) connections(ctx context.Context, workspace, agent string) ([]C
 			}
 			r := record.Read(item, kindConnection)
 			t, err := decodeToken(workspace, tokens[i])
-			found = append(found, Connection{Token: t, ID: item.Text(attrID), Agent: agent, Created: r.Created()})
+			connections = append(connections, Connection{Token: t, ID: item.Text(attrID), Agent: agent, Created: r.Created()})
 			if err := cmp.Or(r.Err(), err); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return found, nil
+	return connections, nil
 }
 
 // Disconnect takes a token from an agent; an unknown connection is a fault.NotFound. An agent
 // has few connections, so the connection is searched among all of them.
 func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID string) error {
-	found, err := s.ListConnections(ctx, workspace, agent)
+	connections, err := s.ListConnections(ctx, workspace, agent)
 	if err != nil {
 		return err
 	}
 	notFound := fault.New(fault.NotFound, "Connection ID %s not found.", plain(connectionID, nil))
-	at := slices.IndexFunc(found, func(c Connection) bool { return c.ID == connectionID })
+	at := slices.IndexFunc(connections, func(c Connection) bool { return c.ID == connectionID })
 	if at < 0 {
 		return notFound
 	}
-	c := found[at]
+	c := connections[at]
 	now := s.Now()
 	var o record.Outbox
 	o.AddOr(table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenRef.Token), If: table.Equals(attrID, c.ID)}, record.Always(notFound))

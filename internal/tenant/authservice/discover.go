@@ -98,17 +98,17 @@ func (s *Service) findIssuer(ctx context.Context, server string) (resource, issu
 		return "", "", fault.New(fault.Invalid, "mcp_server_url must be an absolute URL.")
 	}
 	origin := u.Scheme + "://" + u.Host
-	type place struct{ url, resource string }
-	places := []place{{wellKnown(u, "oauth-protected-resource"), server}}
+	type candidate struct{ url, resource string }
+	places := []candidate{{wellKnown(u, "oauth-protected-resource"), server}}
 	if strings.Trim(u.Path, "/") != "" {
-		places = append(places, place{origin + "/.well-known/oauth-protected-resource", origin})
+		places = append(places, candidate{origin + "/.well-known/oauth-protected-resource", origin})
 	}
 	if named := s.challenge(ctx, server); named != "" {
-		places = append([]place{{named, server}}, places...)
+		places = append([]candidate{{named, server}}, places...)
 	}
 	for _, at := range places {
-		var found resourceMetadata
-		ok, err := s.getJSON(ctx, "resource_metadata", at.url, &found)
+		var match resourceMetadata
+		ok, err := s.getJSON(ctx, "resource_metadata", at.url, &match)
 		if err != nil {
 			return "", "", err
 		}
@@ -116,13 +116,13 @@ func (s *Service) findIssuer(ctx context.Context, server string) (resource, issu
 			continue
 		}
 		// RFC 9728, section 3.3: metadata of another resource must not be used.
-		if !same(found.Resource, at.resource) {
+		if !same(match.Resource, at.resource) {
 			return "", "", fault.New(fault.Invalid, "The MCP server's metadata is of another resource.")
 		}
-		if len(found.Servers) == 0 {
+		if len(match.Servers) == 0 {
 			return "", "", fault.New(fault.Invalid, "The MCP server's metadata names no authorization server.")
 		}
-		return found.Resource, found.Servers[0], nil
+		return match.Resource, match.Servers[0], nil
 	}
 	return "", origin, nil
 }
@@ -153,11 +153,11 @@ func (s *Service) challenge(ctx context.Context, server string) string {
 		return ""
 	}
 	defer answer.Body.Close()
-	found := resourceParam.FindStringSubmatch(strings.Join(answer.Header.Values("WWW-Authenticate"), ", "))
-	if found == nil || answer.StatusCode != http.StatusUnauthorized {
+	match := resourceParam.FindStringSubmatch(strings.Join(answer.Header.Values("WWW-Authenticate"), ", "))
+	if match == nil || answer.StatusCode != http.StatusUnauthorized {
 		return ""
 	}
-	return found[1]
+	return match[1]
 }
 
 // findServer reads the metadata of an authorization server, at the places of RFC 8414 and of
@@ -244,10 +244,10 @@ func (s *Service) register(ctx context.Context, server serverMetadata, redirect 
 	methods := []ClientAuth{AuthBasic, AuthPost, AuthNone}
 	first := slices.IndexFunc(methods, func(method ClientAuth) bool { return slices.Contains(server.ClientAuths, method) })
 	// The method is AuthBasic if the metadata names no methods (RFC 8414, section 2).
-	asked := methods[max(first, 0)]
+	chosen := methods[max(first, 0)]
 	body := record.Encode(map[string]any{
 		"client_name": "Slipway", "redirect_uris": []string{redirect}, "response_types": []string{"code"},
-		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": asked,
+		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": chosen,
 	})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.Registration, bytes.NewReader(body))
 	if err != nil {
@@ -263,7 +263,7 @@ func (s *Service) register(ctx context.Context, server serverMetadata, redirect 
 	if answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusOK {
 		return client{}, fault.New(fault.Invalid, "The authorization server refused to register a client (status %d).", answer.StatusCode)
 	}
-	registered := client{Auth: asked}
+	registered := client{Auth: chosen}
 	if err := json.NewDecoder(answer.Body).Decode(&registered); err != nil || registered.ID == "" {
 		return client{}, fault.New(fault.Invalid, "The authorization server's registration names no client_id.")
 	}

@@ -73,12 +73,12 @@ func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string
 	query := keys.AuthEvents(owner.Workspace, owner.User)
 	query.Reverse = true
 	window.NoCursor = true
-	found, err := record.List(ctx, s.Table, "token events", query, window, func(item *table.Item) (Event, bool, error) {
+	events, err := record.List(ctx, s.Table, "token events", query, window, func(item *table.Item) (Event, bool, error) {
 		r := record.Read(item, kindEvent)
 		return Event{
 			Owner: owner, ID: item.Key.SK, Type: EventType(item.Text(attrType)), TokenID: item.Text(attrToken), ProviderID: item.Text(attrProviderID),
 			Agent: item.Text(attrAgent), Detail: item.Text(attrDetail), At: r.Created(),
 		}, providerID == "" || providerID == item.Text(attrProviderID), r.Err()
 	})
-	return found.Items, err
+	return events.Items, err
 }

@@ -37,12 +37,12 @@ type grant struct {
 var protocolScopes = []string{"openid", "profile", "email", "offline_access", "refresh_token"}
 
 // granted returns the scopes of a grant, given the scopes that were requested.
-func (g grant) granted(asked []string) []string {
+func (g grant) granted(requested []string) []string {
 	if g.scopes == nil {
-		return asked
+		return requested
 	}
 	granted := g.scopes
-	for _, scope := range asked {
+	for _, scope := range requested {
 		if slices.Contains(protocolScopes, scope) && !slices.Contains(granted, scope) {
 			granted = append(granted, scope)
 		}
@@ -67,15 +67,15 @@ func (s *Service) converse(ctx context.Context, p Provider, redirect string, sco
 	if p.ClientAuth == AuthBasic {
 		style = oauth2.AuthStyleInHeader
 	}
-	asked := slices.Clone(scopes)
+	requested := slices.Clone(scopes)
 	switch p.Type {
 	case Microsoft:
-		asked = with(asked, "offline_access")
+		requested = with(requested, "offline_access")
 	case Salesforce:
-		asked = with(asked, "refresh_token")
+		requested = with(requested, "refresh_token")
 	}
 	c := conversation{provider: p, Config: &oauth2.Config{
-		ClientID: p.ClientID, ClientSecret: clientSecret, RedirectURL: redirect, Scopes: asked,
+		ClientID: p.ClientID, ClientSecret: clientSecret, RedirectURL: redirect, Scopes: requested,
 		Endpoint: oauth2.Endpoint{AuthURL: p.AuthURL, TokenURL: p.TokenURL, AuthStyle: style},
 	}}
 	if p.Type == Slack {

@@ -94,7 +94,7 @@ func (p Provider) holds(t Token) bool { return p.ID == t.provider && p.endpoints
 func (p Provider) Version() int64 { return p.version }
 
 // hasValuesOf reports whether a patch of before that led to p changed nothing. A client secret that
-// was sent always counts as a change: it is sealed anew, and never compared with the one before.
+// was sent always counts as a change: it is sealed again, and never compared with the one before.
 func (p Provider) hasValuesOf(before Provider) bool {
 	return p.ProviderSpec == before.ProviderSpec && bytes.Equal(p.secret, before.secret)
 }

@@ -106,8 +106,8 @@ func providerNotFound(providerID string) error {
 
 // ListProviders returns a workspace's providers by name.
 func (s *Service) ListProviders(ctx context.Context, workspace string) ([]Provider, error) {
-	found, err := record.All(ctx, s.Table, "auth providers", keys.AuthProviders(workspace), record.In(workspace, decodeProvider))
-	return slices.DeleteFunc(found, func(p Provider) bool { return p.leaving }), err
+	providers, err := record.All(ctx, s.Table, "auth providers", keys.AuthProviders(workspace), record.In(workspace, decodeProvider))
+	return slices.DeleteFunc(providers, func(p Provider) bool { return p.leaving }), err
 }
 
 // ProviderPatch is a request to change a provider. A nil member changes nothing.
@@ -203,7 +203,7 @@ func (p Provider) audit(ctx context.Context, action audit.Action, now time.Time)
 // finish, the same request continues it. The tokens are erased here, not revoked one by one at
 // the provider.
 func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID string, expect record.Versions) error {
-	p, err := s.leave(ctx, workspace, providerID, expect)
+	p, err := s.markLeaving(ctx, workspace, providerID, expect)
 	if err != nil {
 		return err
 	}
@@ -231,9 +231,9 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 	return nil
 }
 
-// leave marks a provider that has one of the versions, so that it cannot be used from then on.
+// markLeaving marks a provider that has one of the versions, so that it cannot be used from then on.
 // A provider that is marked already is returned at any version.
-func (s *Service) leave(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
+func (s *Service) markLeaving(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
 	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
 		p, err = s.provider(ctx, workspace, providerID)
 		if err != nil || p.leaving {
@@ -249,9 +249,9 @@ func (s *Service) leave(ctx context.Context, workspace, providerID string, expec
 	})
 }
 
-// mustStay adds a check that the provider exists, is not being deleted and has the same URLs, for
+// requireProvider adds a check that the provider exists, is not being deleted and has the same URLs, for
 // the transaction that stores something that belongs to it.
-func (p Provider) mustStay(o *record.Outbox) {
+func (p Provider) requireProvider(o *record.Outbox) {
 	o.AddOr(table.Check{Key: p.key(), If: table.All(
 		table.Equals(attrResource, p.ID), table.Equals(attrIsLeaving, false), table.Equals(attrEndpoints, p.endpoints),
 	)}, func(item *table.Item) error {
@@ -265,18 +265,18 @@ func (p Provider) mustStay(o *record.Outbox) {
 // TypeHasTokens reports whether any user of a workspace has a usable token of a provider of
 // the given type.
 func (s *Service) TypeHasTokens(ctx context.Context, workspace string, kind ProviderType) (bool, error) {
-	found, err := s.typeTokens(ctx, workspace, kind)
-	return s.anyUsable(found), err
+	tokens, err := s.typeTokens(ctx, workspace, kind)
+	return s.anyUsable(tokens), err
 }
 
 // DeleteTypeTokens deletes the tokens that all users of a workspace have of providers of a type, as
 // DeleteToken does, and returns how many there were.
 func (s *Service) DeleteTypeTokens(ctx context.Context, workspace string, kind ProviderType) (int, error) {
-	found, err := s.typeTokens(ctx, workspace, kind)
+	tokens, err := s.typeTokens(ctx, workspace, kind)
 	if err != nil {
 		return 0, err
 	}
-	return s.deleteAll(ctx, found)
+	return s.deleteAll(ctx, tokens)
 }
 
 func (s *Service) typeTokens(ctx context.Context, workspace string, kind ProviderType) ([]Token, error) {
@@ -284,7 +284,7 @@ func (s *Service) typeTokens(ctx context.Context, workspace string, kind Provide
 	if err != nil {
 		return nil, err
 	}
-	var found []Token
+	var all []Token
 	for _, p := range providers {
 		if p.Type != kind {
 			continue
@@ -293,9 +293,9 @@ func (s *Service) typeTokens(ctx context.Context, workspace string, kind Provide
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, tokens...)
+		all = append(all, tokens...)
 	}
-	return found, nil
+	return all, nil
 }
 
 // tokensOf returns the tokens that all users have of a provider.

@@ -153,7 +153,7 @@ func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 		stored, err = s.advance(ctx, t, g)
 		return err
 	})
-	if errors.Is(err, errTaken) {
+	if errors.Is(err, errAnswered) {
 		// The token was deleted meanwhile: the new grant is revoked if possible.
 		if f := s.revoke(ctx, p, g.credentials); f != nil {
 			s.Log.WarnContext(ctx, "token of a deleted connection was not revoked", "token_id", t.Token, "error", f)
@@ -182,7 +182,7 @@ func (s *Service) prepare(ctx context.Context, t Token) (p Provider, held creden
 
 // advance stores a new grant in place of the grant that it follows. It does not matter whether
 // the lease still holds: while the generation is the same, there is no newer grant. The error
-// is errTaken if the token is gone.
+// is errAnswered if the token is gone.
 func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	sealed, err := s.seal(ctx, t.TokenRef, g.credentials)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	var o record.Outbox
 	o.AddOr(change, func(token *table.Item) error {
 		if token == nil {
-			return errTaken
+			return errAnswered
 		}
 		// If the answer to an earlier try was lost, that try may have stored the grant.
 		stored = token.Text(attrGrantedBy) == t.lease

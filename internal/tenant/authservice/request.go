@@ -83,8 +83,8 @@ func (r request) over(now time.Time) bool {
 	return r.status == requestFailed || r.status != requestCompleted && !now.Before(r.expires)
 }
 
-// begin stores a request and returns it with its state and the verifier of its code challenge.
-func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body requestBody, verifier string) (request, string, error) {
+// storeRequest stores a request and returns it with its state and the verifier of its code challenge.
+func (s *Service) storeRequest(ctx context.Context, p Provider, owner Owner, body requestBody, verifier string) (request, string, error) {
 	now := s.Now()
 	if body.Replaces == "" { // a user should not consent to a token for which there is no room
 		if _, err := s.Quotas.Take(ctx, s.Table, now, quota.AuthTokens, owner.Workspace, 1); err != nil {
@@ -99,7 +99,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 		return request{}, "", fmt.Errorf("seal verifier: %w", err)
 	}
 	var o record.Outbox
-	p.mustStay(&o)
+	p.requireProvider(&o)
 	put := record.New(r.key(), kindRequest, now, table.Attrs{
 		attrStatus: string(r.status), attrUser: owner.User, attrState: r.state, attrExpires: clock.FormatOptional(r.expires),
 	}, record.Encode(r.requestBody))

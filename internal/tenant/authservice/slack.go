@@ -65,7 +65,7 @@ func liftUser(answer []byte) []byte {
 		return answer
 	}
 	for _, name := range []string{"access_token", "token_type", "refresh_token", "expires_in", "scope"} {
-		if value, there := user[name]; there {
+		if value, ok := user[name]; ok {
 			members[name] = value
 		}
 	}

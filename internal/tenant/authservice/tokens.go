@@ -40,8 +40,8 @@ func (s *Service) ListTokens(ctx context.Context, owner Owner, filter TokenFilte
 
 // TokenExists reports whether an owner has a token that can be used.
 func (s *Service) TokenExists(ctx context.Context, owner Owner, filter TokenFilter) (bool, error) {
-	found, err := s.ListTokens(ctx, owner, filter)
-	return s.anyUsable(found), err
+	tokens, err := s.ListTokens(ctx, owner, filter)
+	return s.anyUsable(tokens), err
 }
 
 // anyUsable reports whether one of the tokens can be used.
@@ -104,11 +104,11 @@ func (s *Service) revokeAndErase(ctx, calls context.Context, ref TokenRef) error
 // DeleteTokens deletes each of an owner's tokens of a provider, as DeleteToken does, and returns
 // how many there were.
 func (s *Service) DeleteTokens(ctx context.Context, owner Owner, providerID string) (int, error) {
-	found, err := s.ListTokens(ctx, owner, TokenFilter{ProviderID: providerID})
+	tokens, err := s.ListTokens(ctx, owner, TokenFilter{ProviderID: providerID})
 	if err != nil {
 		return 0, err
 	}
-	return s.deleteAll(ctx, found)
+	return s.deleteAll(ctx, tokens)
 }
 
 // revocations is how many tokens are revoked at a time.
@@ -162,7 +162,7 @@ func (s *Service) erase(ctx context.Context, t Token, expected table.Cond) error
 			}
 			o.Add(counted)
 		}
-		err = s.leaveDefault(ctx, &o, t)
+		err = s.removeDefault(ctx, &o, t)
 		return o, err
 	})
 }
@@ -233,7 +233,7 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 		case *patch.Default:
 			o.Add(t.becomesDefault(t.provider, t.Agent, now))
 		default:
-			err = s.leaveDefault(ctx, &o, t)
+			err = s.removeDefault(ctx, &o, t)
 		}
 		return o, err
 	})
@@ -243,9 +243,9 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 	return s.Token(ctx, ref)
 }
 
-// leaveDefault adds the write that removes a token as the default, if the token is the default.
+// removeDefault adds the write that removes a token as the default, if the token is the default.
 // The write has a condition, because another token may be the default by the time of the write.
-func (s *Service) leaveDefault(ctx context.Context, o *record.Outbox, t Token) error {
+func (s *Service) removeDefault(ctx context.Context, o *record.Outbox, t Token) error {
 	note, err := s.defaultOf(ctx, t)
 	if note != nil && note.Text(attrToken) == t.Token {
 		o.Add(table.Delete{Key: note.Key, If: table.Equals(attrToken, t.Token)})
@@ -303,7 +303,7 @@ func (s *Service) ImportToken(ctx context.Context, in ImportedToken, notes ...re
 	g := grant{credentials: credentials{in.AccessToken, in.RefreshToken}, label: in.Label, lifetime: in.Lifetime}
 	scopes := append([]string{}, in.Scopes...)
 	imported := Token{TokenRef: in.Token(id.New(now)), ProviderID: p.ProviderID}
-	return s.keep(ctx, p, kept{
+	return s.storeGrant(ctx, p, newGrant{
 		TokenRef: imported.TokenRef, agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: metadata, event: TokenImported,
 		done: func(string) table.Write { return imported.audit(ctx, audit.ImportAuthToken, now) }, notes: notes,
 	})

@@ -21,7 +21,7 @@
 // late is read once, and so is every other event.
 //
 // QuestionsChanged (notice.go) is the exception: it is not stored, and only those who follow the
-// log of a workspace on one machine are told. A run would otherwise write to its deployment
+// log of a workspace on one machine get it. A run would otherwise write to its deployment
 // whenever a graph pauses.
 //
 // Start reading at Follow.

@@ -265,7 +265,7 @@ func TestFollowersAreWoken(t *testing.T) {
 		events, results := make(chan string, 10), make(chan error, 1)
 		came[name], ended[name] = events, results
 		go func() {
-			results <- event.Follow(ctx, log, "", func(found []event.Placed) error {
+			results <- event.Follow(ctx, log, "", func(found []event.Positioned) error {
 				for _, e := range found {
 					events <- e.ID
 				}
@@ -315,11 +315,11 @@ func TestAFollowerReadsOnAfterADeletionThatWasUndone(t *testing.T) {
 	told(event.DeploymentDeleted)
 	told(event.DeploymentUndeleted)
 	told(event.DeploymentDeleted)
-	follow := func(after string) (last []event.Placed) {
+	follow := func(after string) (last []event.Positioned) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := event.Follow(ctx, f.Deployment(workspace, d), after, func(found []event.Placed) error {
+		if err := event.Follow(ctx, f.Deployment(workspace, d), after, func(found []event.Positioned) error {
 			last = append(last, found...)
 			return nil
 		}); err != nil {

@@ -61,9 +61,9 @@ func (l *Log) Publish(ctx context.Context, workspace string, events []Event) (o 
 	return o, nil
 }
 
-// Placed is an event with the position after it, from which a reader continues. An event that is
+// Positioned is an event with the position after it, from which a reader continues. An event that is
 // not stored has no position.
-type Placed struct {
+type Positioned struct {
 	Event
 
 	Position string
@@ -73,7 +73,7 @@ type Placed struct {
 type Reader interface {
 	// Read returns up to limit events after a position, oldest first; "" is the beginning. A
 	// position that does not belong to this log is a fault.Invalid.
-	Read(ctx context.Context, after string, limit int) ([]Placed, error)
+	Read(ctx context.Context, after string, limit int) ([]Positioned, error)
 	// Now is the position before the events that happen from now on.
 	Now() string
 	// watch wakes a reader when there may be more events, until stop is called.
@@ -88,10 +88,10 @@ type watcher struct {
 	written <-chan struct{}
 	// every is how often to look without a wake-up; 0 is never.
 	every time.Duration
-	// told delivers wake-ups when notices returns events that are not stored; both are nil if the
+	// wake delivers wake-ups when notices returns events that are not stored; both are nil if the
 	// log has no such events.
 	told    <-chan struct{}
-	notices func() []Placed
+	notices func() []Positioned
 }
 
 // Deployment reads the log of a deployment.
@@ -123,7 +123,7 @@ func (l deploymentLog) endsAt(ctx context.Context, position string) (bool, error
 	return l.ends(e), err
 }
 
-func (l deploymentLog) Read(ctx context.Context, after string, limit int) ([]Placed, error) {
+func (l deploymentLog) Read(ctx context.Context, after string, limit int) ([]Positioned, error) {
 	if after != "" && !id.Valid(after) {
 		return nil, errPosition
 	}
@@ -133,14 +133,14 @@ func (l deploymentLog) Read(ctx context.Context, after string, limit int) ([]Pla
 	if err != nil {
 		return nil, fmt.Errorf("query events: %w", err)
 	}
-	found := make([]Placed, len(page.Items))
+	events := make([]Positioned, len(page.Items))
 	for i, item := range page.Items {
-		if found[i].Event, err = decode(l.workspace, item); err != nil {
+		if events[i].Event, err = decode(l.workspace, item); err != nil {
 			return nil, err
 		}
-		found[i].Position = found[i].ID
+		events[i].Position = events[i].ID
 	}
-	return found, nil
+	return events, nil
 }
 
 var errPosition = fault.New(fault.Invalid, "The position was not given by this log.")
@@ -150,7 +150,7 @@ const batch = 100
 
 // Follow passes the events after a position to emit, as they happen, until ctx or the log
 // ends.
-func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) error) error {
+func Follow(ctx context.Context, log Reader, after string, emit func([]Positioned) error) error {
 	woken, stop := log.watch()
 	defer stop()
 	var again <-chan time.Time
@@ -164,15 +164,15 @@ func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) e
 		return err
 	}
 	for {
-		found, err := log.Read(ctx, after, batch)
+		events, err := log.Read(ctx, after, batch)
 		if err != nil {
 			return err
 		}
-		if len(found) > 0 {
-			if err := emit(found); err != nil {
+		if len(events) > 0 {
+			if err := emit(events); err != nil {
 				return err
 			}
-			last := found[len(found)-1]
+			last := events[len(events)-1]
 			after, over = last.Position, log.ends(last.Event)
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// QuestionsChanged is not stored: it tells those who follow the log of a workspace, in this
+// QuestionsChanged is not stored: it goes to the followers of the log of a workspace, in this
 // process, that threads of a deployment have paused with questions, or that questions were
 // answered. A reader that was away reads the threads again.
 const QuestionsChanged Type = "deployment.questions_changed"
@@ -19,18 +19,18 @@ type audiences struct {
 	byWorkspace map[string]map[*follower]struct{}
 }
 
-// follower is told about each deployment once, however often the deployment's questions have
+// follower hears of each deployment once, however often the deployment's questions have
 // changed since the follower looked.
 type follower struct {
 	of        *audiences
 	workspace string
-	// told has an entry when there are deployments.
-	told        chan struct{}
+	// wake has an entry when there are deployments.
+	wake        chan struct{}
 	deployments map[string]bool // guarded by of.mu
 }
 
 func (a *audiences) add(workspace string) *follower {
-	f := &follower{of: a, workspace: workspace, told: make(chan struct{}, 1), deployments: map[string]bool{}}
+	f := &follower{of: a, workspace: workspace, wake: make(chan struct{}, 1), deployments: map[string]bool{}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byWorkspace[workspace] == nil {
@@ -49,8 +49,8 @@ func (f *follower) stop() {
 	}
 }
 
-// take returns the deployments of which the follower was not told yet, in a fixed order.
-func (f *follower) take() []string {
+// drain returns the deployments that the follower has not been notified of, in a fixed order.
+func (f *follower) drain() []string {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	changed := slices.Sorted(maps.Keys(f.deployments))
@@ -58,15 +58,15 @@ func (f *follower) take() []string {
 	return changed
 }
 
-// TellQuestions tells the followers of a workspace's log that the questions of a deployment's
+// NotifyQuestions notifies the followers of a workspace's log that the questions of a deployment's
 // threads have changed.
-func (l *Log) TellQuestions(workspace, deployment string) {
+func (l *Log) NotifyQuestions(workspace, deployment string) {
 	l.followers.mu.Lock()
 	defer l.followers.mu.Unlock()
 	for f := range l.followers.byWorkspace[workspace] {
 		f.deployments[deployment] = true
 		select {
-		case f.told <- struct{}{}:
+		case f.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -74,9 +74,9 @@ func (l *Log) TellQuestions(workspace, deployment string) {
 
 // changed returns the events, which have no position, for the deployments whose questions have
 // changed.
-func (l workspaceLog) changed(deployments []string) []Placed {
+func (l workspaceLog) changed(deployments []string) []Positioned {
 	now := l.now()
-	events := make([]Placed, len(deployments))
+	events := make([]Positioned, len(deployments))
 	for i, deployment := range deployments {
 		events[i].Event = Event{Workspace: l.workspace, ID: id.New(now), At: now, Type: QuestionsChanged, Deployment: deployment}
 	}

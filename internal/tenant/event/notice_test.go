@@ -11,14 +11,14 @@ import (
 )
 
 // follower follows the log of a workspace until the test ends, and returns what it is told.
-func (f *fixture) follower(workspace string) <-chan event.Placed {
+func (f *fixture) follower(workspace string) <-chan event.Positioned {
 	f.Helper()
-	told, over := make(chan event.Placed), make(chan error, 1)
+	told, over := make(chan event.Positioned), make(chan error, 1)
 	ctx, cancel := context.WithCancel(f.Context())
 	log := f.Workspace(workspace)
 	after := log.Now()
 	go func() {
-		over <- event.Follow(ctx, log, after, func(found []event.Placed) error {
+		over <- event.Follow(ctx, log, after, func(found []event.Positioned) error {
 			for _, e := range found {
 				select {
 				case told <- e:
@@ -50,7 +50,7 @@ func TestFollowersAreToldOfQuestions(t *testing.T) {
 		t.Fatalf("got %+v", e)
 	}
 	for range 3 {
-		f.TellQuestions(workspace, b)
+		f.NotifyQuestions(workspace, b)
 	}
 	if e := <-told; e.Type != event.QuestionsChanged || e.Deployment != b || e.Position != "" || e.ID == "" {
 		t.Fatalf("got %+v", e)

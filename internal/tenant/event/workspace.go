@@ -24,7 +24,7 @@ func (l workspaceLog) Now() string { return (&position{floor: l.now()}).String()
 
 func (l workspaceLog) watch() (w watcher, stop func()) {
 	f, woken := l.followers.add(l.workspace), l.written.Add(keys.Workspace(l.workspace))
-	w = watcher{written: woken.C(), every: lookAgain, told: f.told, notices: func() []Placed { return l.changed(f.take()) }}
+	w = watcher{written: woken.C(), every: lookAgain, told: f.wake, notices: func() []Positioned { return l.changed(f.drain()) }}
 	return w, func() {
 		woken.Stop()
 		f.stop()
@@ -35,7 +35,7 @@ func (workspaceLog) ends(Event) bool { return false }
 
 func (workspaceLog) endsAt(context.Context, string) (bool, error) { return false, nil }
 
-func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Placed, error) {
+func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Positioned, error) {
 	at, err := parsePosition(after)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Plac
 		events = append(events, unread...)
 	}
 	slices.SortFunc(events, func(a, b Event) int { return strings.Compare(a.ID, b.ID) })
-	var found []Placed
+	var batch []Positioned
 	behind := map[string]bool{}
 	for _, e := range events {
 		if behind[e.subject()] || l.gap(at, e) {
@@ -61,11 +61,11 @@ func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Plac
 			continue
 		}
 		at.read(e)
-		if found = append(found, Placed{e, at.String()}); len(found) == limit {
+		if batch = append(batch, Positioned{e, at.String()}); len(batch) == limit {
 			break
 		}
 	}
-	return found, nil
+	return batch, nil
 }
 
 // unread returns the first unread events of a shard, up to limit.

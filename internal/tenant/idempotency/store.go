@@ -165,17 +165,17 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 	if !now.Before(created.Add(Kept)) {
 		return nil, true, nil // the table has not erased it yet
 	}
-	found, err := s.open(ctx, request, item)
+	stored, err := s.open(ctx, request, item)
 	if err != nil {
 		return nil, false, err
 	}
 	switch {
-	case string(found.Fingerprint) != string(request.Fingerprint[:]):
+	case string(stored.Fingerprint) != string(request.Fingerprint[:]):
 		return nil, false, fault.Shape(fault.Detail{
 			Loc: []any{"header", "Idempotency-Key"}, Type: "value_error", Msg: "The key belongs to another request; each request has a key of its own",
 		})
-	case found.Answer != nil:
-		return found.Answer, false, nil
+	case stored.Answer != nil:
+		return stored.Answer, false, nil
 	case now.Before(until) && (!s.alone || strings.HasPrefix(item.Text(attrOwner), s.process)):
 		busy := fault.New(fault.Conflict, "A request with this Idempotency-Key is being executed. Repeat it to see the answer.")
 		busy.RetryAfter = pause

@@ -14,17 +14,17 @@ import (
 // deployment costs one write.
 const attrReplicas = "replicas"
 
-// Placed is a change of the deployments of a workspace.
-type Placed struct {
+// Scale is a change of the deployments of a workspace.
+type Scale struct {
 	// Deployments and Replicas are how many there are more; a number may be negative.
 	Deployments, Replicas int64
 	// Beyond lets the replicas be more than their limit: the platform itself makes the change.
 	Beyond bool
 }
 
-// Place adds the write that changes the counts of a workspace's deployments and replicas, or
+// Rescale adds the write that changes the counts of a workspace's deployments and replicas, or
 // returns the refusal if one of their quotas has no room.
-func (l Limits) Place(ctx context.Context, t table.Table, now time.Time, o *record.Outbox, workspace string, more Placed) error {
+func (l Limits) Rescale(ctx context.Context, t table.Table, now time.Time, o *record.Outbox, workspace string, more Scale) error {
 	most, bounded := l.Of(Replicas), more.Replicas > 0 && !more.Beyond
 	if bounded && more.Replicas > most {
 		return l.Refuse(Replicas)
@@ -55,7 +55,7 @@ func (l Limits) Place(ctx context.Context, t table.Table, now time.Time, o *reco
 }
 
 // placed returns how many deployments a workspace has, and how many replicas are counted for them.
-func placed(ctx context.Context, t table.Table, workspace string) (deployments, replicas int64, err error) {
+func scaleOf(ctx context.Context, t table.Table, workspace string) (deployments, replicas int64, err error) {
 	item, err := record.Get(ctx, t, "count", keys.DeploymentCount(workspace), nil)
 	if err != nil || item == nil {
 		return 0, 0, err
@@ -80,8 +80,8 @@ func (l Limits) Take(ctx context.Context, t table.Table, now time.Time, name Nam
 		return nil, fmt.Errorf("quota %s is not counted in one item", name)
 	}
 	c := record.Count{Key: key(workspace), Most: l.Of(name)}
-	there, write, err := c.Change(ctx, t, now, more)
-	if err == nil && more > 0 && there+more > c.Most {
+	count, write, err := c.Change(ctx, t, now, more)
+	if err == nil && more > 0 && count+more > c.Most {
 		err = l.Refuse(name)
 	}
 	return write, err

@@ -22,9 +22,9 @@ func TestReplicasAreExact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tb, limits := fixtures.DomainTable(t, clock.System), quota.Limits{}.With(quota.Replicas, 7)
-			place := func(more quota.Placed) error {
+			place := func(more quota.Scale) error {
 				return record.Decide(t.Context(), tb, func(ctx context.Context) (o record.Outbox, err error) {
-					return o, limits.Place(ctx, tb, clock.System(), &o, workspace, more)
+					return o, limits.Rescale(ctx, tb, clock.System(), &o, workspace, more)
 				})
 			}
 			if counted {
@@ -40,7 +40,7 @@ func TestReplicasAreExact(t *testing.T) {
 			var all sync.WaitGroup
 			for range 10 {
 				all.Go(func() {
-					err := place(quota.Placed{Deployments: 1, Replicas: 2})
+					err := place(quota.Scale{Deployments: 1, Replicas: 2})
 					if err == nil {
 						placed.Add(1)
 					} else if !fault.Is(err, fault.Forbidden) || !strings.Contains(err.Error(), "quota replicas") {
@@ -52,10 +52,10 @@ func TestReplicasAreExact(t *testing.T) {
 			if placed.Load() != 3 {
 				t.Errorf("%d deployments have 2 of 7 replicas each, want 3", placed.Load())
 			}
-			if err := place(quota.Placed{Replicas: 2}); !fault.Is(err, fault.Forbidden) {
+			if err := place(quota.Scale{Replicas: 2}); !fault.Is(err, fault.Forbidden) {
 				t.Errorf("a deployment that wants more: %v", err)
 			}
-			for _, more := range []quota.Placed{{Replicas: 1}, {Replicas: 5, Beyond: true}, {Deployments: -1, Replicas: -7}} {
+			for _, more := range []quota.Scale{{Replicas: 1}, {Replicas: 5, Beyond: true}, {Deployments: -1, Replicas: -7}} {
 				if err := place(more); err != nil {
 					t.Errorf("%+v: %v", more, err)
 				}

@@ -21,4 +21,4 @@ func (s *Shared) NewStreamPlace(ctx context.Context, workspace, deployment, thre
 func (s StreamPlace) Renew(ctx context.Context) error { return s.renew(ctx) }
 
 // Leave gives the place back.
-func (s StreamPlace) Leave(ctx context.Context) { s.leave(ctx) }
+func (s StreamPlace) Leave(ctx context.Context) { s.release(ctx) }

@@ -48,9 +48,9 @@ func share(limit int64, part Part) int64 {
 	return most
 }
 
-// Place is a request for one place in a quota, through all tries of one decision. It is used
+// Reservation is a request for one place in a quota, through all tries of one decision. It is used
 // by one goroutine.
-type Place struct {
+type Reservation struct {
 	pool      *Pool
 	workspace string
 	name      Name
@@ -59,46 +59,46 @@ type Place struct {
 	absent, full bool
 }
 
-// Place returns the request for a place for the thread with the given id. home is the part
+// Reserve returns the request for a place for the thread with the given id. home is the part
 // that the thread belongs to, or 0 if it belongs to no part yet.
-func (p *Pool) Place(workspace, thread string, name Name, home Part) *Place {
+func (p *Pool) Reserve(workspace, thread string, name Name, home Part) *Reservation {
 	if home == 0 {
 		home = Part(keys.UsePart(thread))
 	}
-	return &Place{pool: p, workspace: workspace, name: name, part: home}
+	return &Reservation{pool: p, workspace: workspace, name: name, part: home}
 }
 
 // Part is the part that the place is in, once Take has returned without an error.
-func (pl *Place) Part() Part { return pl.part }
+func (r *Reservation) Part() Part { return r.part }
 
 // Lost reports whether the last commit failed because of the place, so that another Take may
 // help.
-func (pl *Place) Lost() bool { return pl.absent || pl.full }
+func (r *Reservation) Lost() bool { return r.absent || r.full }
 
 // Take adds the write that takes the place and also counts the quotas in along. It is called
 // again for each try. It reads the other parts only after a try that found the part full; if
 // all parts are full, it returns the refusal.
-func (pl *Place) Take(ctx context.Context, o *record.Outbox, along ...Name) error {
-	if pl.full {
-		if err := pl.move(ctx); err != nil {
+func (r *Reservation) Take(ctx context.Context, o *record.Outbox, along ...Name) error {
+	if r.full {
+		if err := r.move(ctx); err != nil {
 			return err
 		}
 	}
-	most := share(pl.pool.limits.Of(pl.name), pl.part)
-	counts := map[string]int64{attributes[pl.name]: 1}
+	most := share(r.pool.limits.Of(r.name), r.part)
+	counts := map[string]int64{attributes[r.name]: 1}
 	for _, name := range along {
 		counts[attributes[name]]++
 	}
-	key, now := keys.Use(pl.workspace, int(pl.part)), pl.pool.now()
-	room := pl.pool.limits.Of(Stored)
-	if pl.absent && most > 0 && room > 0 {
+	key, now := keys.Use(r.workspace, int(r.part)), r.pool.now()
+	room := r.pool.limits.Of(Stored)
+	if r.absent && most > 0 && room > 0 {
 		// Stored bytes are counted in all parts, so there are none yet.
-		pl.absent = false
+		r.absent = false
 		o.Add(record.New(key, kindUse, now, attrs(counts), nil))
 		return nil
 	}
-	o.AddOr(table.Update{Key: key, Add: counts, If: table.All(table.Below(attributes[pl.name], most), table.Below(attributes[Stored], room))}, func(item *table.Item) error {
-		pl.absent, pl.full = item == nil, item != nil || most <= 0 || room <= 0
+	o.AddOr(table.Update{Key: key, Add: counts, If: table.All(table.Below(attributes[r.name], most), table.Below(attributes[Stored], room))}, func(item *table.Item) error {
+		r.absent, r.full = item == nil, item != nil || most <= 0 || room <= 0
 		return nil // the next try knows more
 	})
 	return nil
@@ -113,26 +113,26 @@ func attrs(counts map[string]int64) table.Attrs {
 }
 
 // move chooses the part that has the most room, or returns the refusal.
-func (pl *Place) move(ctx context.Context) error {
-	parts, err := pl.pool.read(ctx, pl.workspace)
+func (r *Reservation) move(ctx context.Context) error {
+	parts, err := r.pool.read(ctx, r.workspace)
 	if err != nil {
 		return err
 	}
-	if stored(parts) >= pl.pool.limits.Of(Stored) {
-		return pl.pool.limits.Refuse(Stored)
+	if stored(parts) >= r.pool.limits.Of(Stored) {
+		return r.pool.limits.Refuse(Stored)
 	}
-	limit, best := pl.pool.limits.Of(pl.name), int64(0)
+	limit, best := r.pool.limits.Of(r.name), int64(0)
 	for i, item := range parts {
 		part, used := Part(i+1), int64(0)
 		if item != nil {
-			used = item.Int(attributes[pl.name])
+			used = item.Int(attributes[r.name])
 		}
 		if room := share(limit, part) - used; room > best {
-			best, pl.part, pl.absent = room, part, item == nil
+			best, r.part, r.absent = room, part, item == nil
 		}
 	}
-	if pl.full = best <= 0; pl.full {
-		return pl.pool.limits.Refuse(pl.name)
+	if r.full = best <= 0; r.full {
+		return r.pool.limits.Refuse(r.name)
 	}
 	return nil
 }

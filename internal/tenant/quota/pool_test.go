@@ -24,11 +24,11 @@ const (
 
 // take takes a place for a thread, as a decision does.
 func take(ctx context.Context, tb table.Table, p *quota.Pool, workspace, thread string) (quota.Part, error) {
-	place := p.Place(workspace, thread, quota.Threads, 0)
+	reservation := p.Reserve(workspace, thread, quota.Threads, 0)
 	err := record.Decide(ctx, tb, func(ctx context.Context) (o record.Outbox, err error) {
-		return o, place.Take(ctx, &o)
+		return o, reservation.Take(ctx, &o)
 	})
-	return place.Part(), err
+	return reservation.Part(), err
 }
 
 // TestThePoolIsExact for small limits and many concurrent requests: no request is refused
@@ -84,9 +84,9 @@ func TestAPlaceCountsWhatTheThreadBringsAlong(t *testing.T) {
 	t.Parallel()
 	tb := fixtures.DomainTable(t, clock.System)
 	p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, 0).With(quota.Runs, 1), slog.New(slog.DiscardHandler))
-	place := p.Place(workspace, "a", quota.Runs, 0)
+	reservation := p.Reserve(workspace, "a", quota.Runs, 0)
 	err := record.Decide(t.Context(), tb, func(ctx context.Context) (o record.Outbox, err error) {
-		return o, place.Take(ctx, &o, quota.Threads)
+		return o, reservation.Take(ctx, &o, quota.Threads)
 	})
 	if used, readErr := p.Used(t.Context(), workspace); err != nil || readErr != nil || used[quota.Threads] != 1 || used[quota.Runs] != 1 {
 		t.Errorf("got %v, used are %v (%v)", err, used, readErr)

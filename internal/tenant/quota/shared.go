@@ -43,12 +43,12 @@ func (s *Shared) Used(ctx context.Context, workspace string) (streams, requests 
 	for _, l := range loads {
 		streams += l.now + l.before
 	}
-	found, err := s.table.GetBatch(ctx, keys.Requests(workspace, windowAt(s.now())-1))
+	items, err := s.table.GetBatch(ctx, keys.Requests(workspace, windowAt(s.now())-1))
 	if err != nil {
 		return 0, 0, fmt.Errorf("get count of requests: %w", err)
 	}
-	if found[0] != nil {
-		requests = found[0].Int(attrCount) / int64(window/time.Second)
+	if items[0] != nil {
+		requests = items[0].Int(attrCount) / int64(window/time.Second)
 	}
 	return streams, requests, nil
 }

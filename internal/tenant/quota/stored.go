@@ -100,11 +100,11 @@ func (p *Pool) countFading(ctx context.Context, o *record.Outbox, workspace stri
 	if !end.After(p.now()) {
 		return nil
 	}
-	found, err := p.table.GetBatch(ctx, key)
+	items, err := p.table.GetBatch(ctx, key)
 	if err != nil {
 		return fmt.Errorf("get use of workspace: %w", err)
 	}
-	o.Add(p.add(found[0], key, end, bytes))
+	o.Add(p.add(items[0], key, end, bytes))
 	return nil
 }
 

@@ -78,7 +78,7 @@ func (p *streamPlace) hold(ctx context.Context) (leave func(), err error) {
 		defer time.AfterFunc(leaving, cut).Stop()
 		close(stop)
 		renewing.Wait()
-		p.leave(ctx)
+		p.release(ctx)
 	}, nil
 }
 
@@ -121,7 +121,7 @@ func (p *streamPlace) take(ctx context.Context) error {
 		writes, err := p.taking(ctx)
 		for i, write := range writes {
 			if err = record.CommitInOrder(ctx, p.table, record.Write(write)); err != nil {
-				p.untake(ctx, i)
+				p.undo(ctx, i)
 				break
 			}
 		}
@@ -130,8 +130,8 @@ func (p *streamPlace) take(ctx context.Context) error {
 	return err
 }
 
-// untake gives the first places of a stream back that has no place in a later count.
-func (p *streamPlace) untake(ctx context.Context, taken int) {
+// undo gives the first places of a stream back that has no place in a later count.
+func (p *streamPlace) undo(ctx context.Context, taken int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
 	defer cancel()
 	writes := p.less(p.term)
@@ -297,7 +297,7 @@ func (p *streamPlace) keep(ctx context.Context, stop <-chan struct{}) {
 // leave gives the place back. If that fails, the place is free again after two terms. The writes
 // need no transaction, which would cost twice as much: if only one of them is applied, or if one is
 // applied twice because its answer was lost, the counts are right again after two terms.
-func (p *streamPlace) leave(ctx context.Context) { p.giveBack(ctx, p.less(p.term)) }
+func (p *streamPlace) release(ctx context.Context) { p.giveBack(ctx, p.less(p.term)) }
 
 func (p *streamPlace) giveBack(ctx context.Context, writes []table.Write) {
 	if len(writes) == 0 {

@@ -39,7 +39,7 @@ func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
 	if err != nil {
 		return nil, err
 	}
-	deployments, replicas, err := placed(ctx, u.Table, workspace)
+	deployments, replicas, err := scaleOf(ctx, u.Table, workspace)
 	if err != nil {
 		return nil, err
 	}

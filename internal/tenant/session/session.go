@@ -158,9 +158,9 @@ func (s *Store) Open(ctx context.Context, code, binder string) (c Credentials, e
 				owner[name] = text
 			}
 		}
-		made := s.item(keys.Session(hash(c.Token)), kind, owner, Life)
-		made.Attrs[attrProof] = hash(c.Proof)
-		o.Add(table.Delete{Key: at, If: table.Present()}, table.Put{Item: made, If: table.Absent()})
+		created := s.item(keys.Session(hash(c.Token)), kind, owner, Life)
+		created.Attrs[attrProof] = hash(c.Proof)
+		o.Add(table.Delete{Key: at, If: table.Present()}, table.Put{Item: created, If: table.Absent()})
 		return o, nil
 	})
 	return c, err

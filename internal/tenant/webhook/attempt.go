@@ -71,14 +71,14 @@ func (s *Store) attempt(ctx context.Context, ref DeliveryRef, condemned bool) (n
 	case d.Status != Pending || s.Now().Before(d.Due):
 		return d.next(s.Now()), nil
 	}
-	w, came, err := s.tryPatiently(ctx, d)
+	w, result, err := s.tryPatiently(ctx, d)
 	if err != nil {
 		return next{}, err
 	}
 	// Store the outcome even if the caller has gone: otherwise the message is sent again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 	defer cancel()
-	return s.note(ctx, d, w, came)
+	return s.note(ctx, d, w, result)
 }
 
 // noteLimit bounds the time for storing the outcome of an attempt.
@@ -110,26 +110,26 @@ type outcome struct {
 // tryPatiently makes an attempt as one of the workspace's streams if the receiver is slow. An
 // attempt without a place has failed, so that slow receivers of one workspace do not keep the
 // messages of all others from being sent.
-func (s *Store) tryPatiently(ctx context.Context, d Delivery) (w Webhook, came outcome, err error) {
+func (s *Store) tryPatiently(ctx context.Context, d Delivery) (w Webhook, result outcome, err error) {
 	if s.Places == nil {
 		return s.try(ctx, d)
 	}
 	take := func(ctx context.Context) (leave func(), err error) { return s.Places.Hold(ctx, d.Workspace, "", "") }
 	err = quota.Patiently(ctx, s.Log, s.Patience, take, func(ctx context.Context) (err error) {
-		w, came, err = s.try(ctx, d)
+		w, result, err = s.try(ctx, d)
 		return err
 	})
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.TooMany {
 		return w, outcome{failure: fmt.Sprintf("There was no answer in %v. %s", s.Patience, refused.Message)}, nil
 	}
-	return w, came, err
+	return w, result, err
 }
 
 // try makes an attempt. There is no webhook for a message that was sent to a run's own URL.
-func (s *Store) try(ctx context.Context, d Delivery) (w Webhook, came outcome, err error) {
+func (s *Store) try(ctx context.Context, d Delivery) (w Webhook, result outcome, err error) {
 	if d.Message.URL != "" {
-		came, err = s.tell(ctx, d)
-		return w, came, err
+		result, err = s.sendOwn(ctx, d)
+		return w, result, err
 	}
 	w, err = s.Get(ctx, Ref{d.Workspace, d.Log})
 	switch {
@@ -140,8 +140,8 @@ func (s *Store) try(ctx context.Context, d Delivery) (w Webhook, came outcome, e
 	case !w.Enabled:
 		return w, outcome{failure: "The webhook is disabled.", final: true}, nil
 	}
-	came, err = s.post(ctx, w.URL, delivered{Sent: d.Message, client: s.client, webhook: &w})
-	return w, came, err
+	result, err = s.post(ctx, w.URL, delivered{Sent: d.Message, client: s.client, webhook: &w})
+	return w, result, err
 }
 
 // delivered is a message with everything that its way needs.
@@ -248,15 +248,15 @@ func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time
 
 // note stores the outcome of an attempt in the delivery, and in its webhook, if there is one, if it
 // changes the webhook's state.
-func (s *Store) note(ctx context.Context, d Delivery, w Webhook, came outcome) (next, error) {
+func (s *Store) note(ctx context.Context, d Delivery, w Webhook, result outcome) (next, error) {
 	now := s.Now()
 	after := d
-	after.Attempts, after.Response, after.Failure = d.Attempts+1, came.response, came.failure
+	after.Attempts, after.Response, after.Failure = d.Attempts+1, result.response, result.failure
 	due, again := s.later(now, after.Attempts)
 	switch {
-	case came.failure == "":
+	case result.failure == "":
 		after.Status = Succeeded
-	case came.final || !again:
+	case result.final || !again:
 		after.Status = Failed
 	default:
 		after.Due = due
@@ -271,7 +271,7 @@ func (s *Store) note(ctx context.Context, d Delivery, w Webhook, came outcome) (
 		stale = true
 		o.AddOr(d.change(now, after), record.Always(errSent))
 		if w.URL == called { // another address has not shown anything yet
-			o.Add(w.learn(ctx, now, came)...)
+			o.Add(w.learn(ctx, now, result)...)
 		}
 		return after.next(now), o, nil
 	})
@@ -286,19 +286,19 @@ func (s *Store) note(ctx context.Context, d Delivery, w Webhook, came outcome) (
 var errSent = errors.New("the attempt was made by another worker")
 
 // learn returns the writes that record what an attempt shows about the webhook.
-func (w Webhook) learn(ctx context.Context, now time.Time, came outcome) []table.Write {
+func (w Webhook) learn(ctx context.Context, now time.Time, result outcome) []table.Write {
 	if !w.Enabled {
 		return nil
 	}
 	set := table.Attrs{}
 	switch {
-	case came.failure == "" && !w.Failing.IsZero():
+	case result.failure == "" && !w.Failing.IsZero():
 		set[attrFailing] = ""
-	case came.response == http.StatusGone:
+	case result.response == http.StatusGone:
 		set[attrEnabled], set[attrReason] = false, ReasonGone
-	case came.failure != "" && w.Failing.IsZero():
+	case result.failure != "" && w.Failing.IsZero():
 		set[attrFailing] = clock.Format(now)
-	case came.failure != "" && now.Sub(w.Failing) >= disableAfter:
+	case result.failure != "" && now.Sub(w.Failing) >= disableAfter:
 		set[attrEnabled], set[attrReason] = false, ReasonFailing
 	default:
 		return nil

@@ -46,13 +46,13 @@ func (s *Store) Create(ctx context.Context, request NewWebhook, notes ...record.
 	w.Secrets = []signer{kept}
 	put := record.New(w.key(), kindWebhook, now, table.Attrs{attrEnabled: w.Enabled, attrReason: "", attrFailing: ""}, record.Encode(w.Spec))
 	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (Created, record.Outbox, error) {
-		made := Created{w, secret}
+		created := Created{w, secret}
 		counted, err := s.Quotas.Take(ctx, s.Table, now, quota.Webhooks, request.Workspace, 1)
 		o := record.Write(put, counted, audit.New(ctx, audit.CreateWebhook, w.Webhook, "").Write(w.Workspace, now))
 		if err == nil {
-			err = record.AddNotes(ctx, &o, made, notes...)
+			err = record.AddNotes(ctx, &o, created, notes...)
 		}
-		return made, o, err
+		return created, o, err
 	})
 }
 

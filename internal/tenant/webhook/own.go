@@ -21,9 +21,9 @@ type Refusal struct{ Why string }
 
 func (e *Refusal) Error() string { return e.Why }
 
-// tell makes an attempt to send a Message by the present rules of its deployment, which may have
+// sendOwn makes an attempt to send a Message by the present rules of its deployment, which may have
 // changed since the address was checked.
-func (s *Store) tell(ctx context.Context, d Delivery) (outcome, error) {
+func (s *Store) sendOwn(ctx context.Context, d Delivery) (outcome, error) {
 	message := delivered{Sent: d.Message, client: s.client}
 	if s.Own == nil || d.Message.Deployment == "" {
 		return s.post(ctx, d.Message.URL, message)

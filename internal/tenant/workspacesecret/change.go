@@ -30,12 +30,12 @@ func (p Patch) apply(data map[string]string) (next map[string]string, changed []
 		next = map[string]string{}
 	}
 	for key, value := range p.Data {
-		before, there := data[key]
+		before, ok := data[key]
 		switch {
-		case value == nil && there:
+		case value == nil && ok:
 			delete(next, key)
 			changed = append(changed, key)
-		case value != nil && (!there || before != *value):
+		case value != nil && (!ok || before != *value):
 			next[key] = *value
 			changed = append(changed, key)
 		}
@@ -113,15 +113,15 @@ func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
 		if err != nil {
 			return o, err
 		}
-		found, err := s.uses(ctx, ref)
+		noted, err := s.uses(ctx, ref)
 		if err != nil {
 			return o, err
 		}
-		if len(found.users) > 0 {
-			return o, fault.New(fault.Conflict, "Secret %q is used by deployment ID %s.", ref.Name, names(found.users))
+		if len(noted.users) > 0 {
+			return o, fault.New(fault.Conflict, "Secret %q is used by deployment ID %s.", ref.Name, names(noted.users))
 		}
 		now := s.Now()
-		if found.ever {
+		if noted.ever {
 			content, err := s.open(ctx, before)
 			if err != nil {
 				return o, err
@@ -137,7 +137,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
 			o.Add(table.Delete{Key: ref.Key(), If: before.unchanged()})
 		}
 		o.Add(ref.audit(ctx, audit.DeleteSecret, now))
-		o.Add(found.stray[:min(len(found.stray), table.MaxWrites-2)]...)
+		o.Add(noted.stray[:min(len(noted.stray), table.MaxWrites-2)]...)
 		return o, nil
 	})
 }

@@ -64,7 +64,7 @@ func (f *fixture) referred(ctx context.Context, workspace, deployment, name stri
 func (f *fixture) refer(of workspacesecret.Secret, deployment string, keysOf ...string) error {
 	f.Helper()
 	put := table.Put{Item: table.Item{Key: keys.Deployment(workspace, deployment), Attrs: table.Attrs{of.Name: strings.Join(keysOf, " ")}}}
-	return f.table.Transact(f.Context(), append(of.Use(deployment, f.clock.Now()), put)...)
+	return f.table.Transact(f.Context(), append(of.AddUse(deployment, f.clock.Now()), put)...)
 }
 
 func (f *fixture) must(err error) {

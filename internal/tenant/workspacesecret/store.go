@@ -99,11 +99,11 @@ func (s *Store) open(ctx context.Context, of Secret) (Content, error) {
 
 // Get returns a secret; an unknown secret is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Secret, error) {
-	found, err := s.read(ctx, ref)
-	if err == nil && found.gone {
+	secret, err := s.read(ctx, ref)
+	if err == nil && secret.gone {
 		return Secret{}, notFound(ref)
 	}
-	return found, err
+	return secret, err
 }
 
 // read also returns the rest of a deleted secret.
@@ -118,14 +118,14 @@ func notFound(ref Ref) error { return fault.New(fault.NotFound, "Secret %q not f
 
 // Named returns the named secrets that exist, by their names.
 func (s *Store) Named(ctx context.Context, workspace string, names ...string) (map[string]Secret, error) {
-	found, err := s.named(ctx, workspace, names)
-	maps.DeleteFunc(found, func(_ string, one Secret) bool { return one.gone })
-	return found, err
+	secrets, err := s.named(ctx, workspace, names)
+	maps.DeleteFunc(secrets, func(_ string, one Secret) bool { return one.gone })
+	return secrets, err
 }
 
 func (s *Store) named(ctx context.Context, workspace string, names []string) (map[string]Secret, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	found := make(map[string]Secret, len(names))
+	secrets := make(map[string]Secret, len(names))
 	for some := range slices.Chunk(names, table.MaxWrites) {
 		wanted := make([]table.Key, len(some))
 		for i, name := range some {
@@ -139,23 +139,23 @@ func (s *Store) named(ctx context.Context, workspace string, names []string) (ma
 			if item == nil {
 				continue
 			}
-			if found[some[i]], err = decode(Ref{workspace, some[i]}, item); err != nil {
+			if secrets[some[i]], err = decode(Ref{workspace, some[i]}, item); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return found, nil
+	return secrets, nil
 }
 
 // Contents opens secrets. A deleted secret has no Data, and a secret that never existed is
 // left out.
 func (s *Store) Contents(ctx context.Context, workspace string, names ...string) (map[string]Content, error) {
-	found, err := s.named(ctx, workspace, names)
+	secrets, err := s.named(ctx, workspace, names)
 	if err != nil {
 		return nil, err
 	}
-	contents := make(map[string]Content, len(found))
-	for name, one := range found {
+	contents := make(map[string]Content, len(secrets))
+	for name, one := range secrets {
 		if contents[name], err = s.open(ctx, one); err != nil {
 			return nil, err
 		}

@@ -121,12 +121,12 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request, i *Installa
 		refuse(w, http.StatusBadRequest, "Problems parsing JSON")
 		return
 	}
-	made := token{installation: i.ID, permissions: asked.Permissions, expires: s.now().Add(time.Hour)}
+	issued := token{installation: i.ID, permissions: asked.Permissions, expires: s.now().Add(time.Hour)}
 	var scope []map[string]any
 	for _, repository := range i.Repositories {
 		named := slices.ContainsFunc(asked.Repositories, func(name string) bool { return strings.EqualFold(name, repository.Name) })
 		if named || slices.Contains(asked.RepositoryIDs, repository.ID) {
-			made.repositories = append(made.repositories, repository.ID)
+			issued.repositories = append(issued.repositories, repository.ID)
 			scope = append(scope, s.show(repository))
 		}
 	}
@@ -135,9 +135,9 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request, i *Installa
 		return
 	}
 	value := "ghs_" + rand.Text()
-	s.tokens[value] = made
+	s.tokens[value] = issued
 	answer(w, http.StatusCreated, map[string]any{
-		"token": value, "expires_at": made.expires.UTC().Format(time.RFC3339), "permissions": made.permissions, "repositories": scope,
+		"token": value, "expires_at": issued.expires.UTC().Format(time.RFC3339), "permissions": issued.permissions, "repositories": scope,
 	})
 }
 

@@ -41,26 +41,26 @@ func (s *Store) supported(d Deployment, secrets []Secret) error {
 	return r.Err()
 }
 
-// settle finds the requested place for a deployment that runs at a listener, notes its namespace on
-// the deployment, and returns the writes that take the place.
-func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
+// reserveNamespace finds the requested namespace for a deployment that runs at a listener, notes it
+// on the deployment, and returns the writes that note the deployment there.
+func (s *Store) reserveNamespace(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
 	if !d.Remote() {
 		return nil, nil
 	}
-	place, err := s.cfg.Listeners.Check(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
+	at, err := s.cfg.Listeners.FindNamespace(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
 	if err != nil {
 		return nil, err
 	}
-	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &place.Namespace}
-	return place.Use(d.Deployment, now), nil
+	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &at.Name}
+	return at.AddUse(d.Deployment, now), nil
 }
 
-// leave returns the writes that give up the deployment's place at a listener and its integration.
-func (d Deployment) leave() []table.Write {
+// detach returns the writes that remove the deployment from its listener and its integration.
+func (d Deployment) detach() []table.Write {
 	writes := d.release()
 	if d.Remote() {
-		at := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
-		writes = append(writes, listener.Vacate(at, d.Namespace(), d.Deployment))
+		namespace := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
+		writes = append(writes, listener.RemoveUse(namespace, d.Namespace(), d.Deployment))
 	}
 	return writes
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Events is the log of what happened to deployments.
+// Events is the log of the events of deployments.
 func (s *Store) Events() *event.Log { return s.events }
 
-// commit applies writes of a deployment together with the events that tell of them. It returns
+// commit applies writes of a deployment together with the events that report them. It returns
 // record.ErrLost if the deployment, or another item, was changed since it was read.
 func (s *Store) commit(ctx context.Context, d Deployment, events []event.Event, writes ...table.Write) error {
 	o, err := s.outbox(ctx, d, events, writes...)
@@ -24,7 +24,7 @@ func (s *Store) commit(ctx context.Context, d Deployment, events []event.Event, 
 	return record.Commit(ctx, s.table, o)
 }
 
-// outbox returns writes of a deployment together with the events that tell of them. If the
+// outbox returns writes of a deployment together with the events that report them. If the
 // deployment had another event since it was read, the race is lost.
 func (s *Store) outbox(ctx context.Context, d Deployment, events []event.Event, writes ...table.Write) (record.Outbox, error) {
 	if len(events) == 0 {
@@ -37,19 +37,19 @@ func (s *Store) outbox(ctx context.Context, d Deployment, events []event.Event, 
 	return o, err
 }
 
-// happened is an event of the deployment itself.
-func (d Deployment) happened(kind event.Type) event.Event {
+// newEvent is an event of the deployment itself.
+func (d Deployment) newEvent(kind event.Type) event.Event {
 	return event.Event{Workspace: d.Workspace, Deployment: d.Deployment, Name: d.Name, Type: kind}
 }
 
-// told returns the events of changes of the deployment's revisions.
-func (d Deployment) told(changes ...revision.Change) []event.Event {
+// revisionEvents returns the events of changes of the deployment's revisions.
+func (d Deployment) revisionEvents(changes ...revision.Change) []event.Event {
 	var events []event.Event
 	for _, change := range changes {
 		if change.Status == "" {
 			continue
 		}
-		e := d.happened(event.OfStatus(string(change.Status)))
+		e := d.newEvent(event.OfStatus(string(change.Status)))
 		if change.Reason == revision.ReasonCanary {
 			e.Type = event.RevisionCanary
 		}
@@ -64,11 +64,11 @@ func (d Deployment) note(writes []table.Write, newest string) []table.Write {
 	all := slices.Clone(writes)
 	for i, w := range all {
 		if w.Target() == d.Key() {
-			all[i] = noteEvent(w, newest, d.untold())
+			all[i] = noteEvent(w, newest, d.noNewEvent())
 			return all
 		}
 	}
-	return append(all, table.Update{Key: d.Key(), Set: table.Attrs{attrEvent: newest}, If: d.untold()})
+	return append(all, table.Update{Key: d.Key(), Set: table.Attrs{attrEvent: newest}, If: d.noNewEvent()})
 }
 
 func noteEvent(w table.Write, newest string, unchanged table.Cond) table.Write {

@@ -19,8 +19,8 @@ const (
 	knownUses = 10_000
 )
 
-// begin takes a slot if the key's use must be noted.
-func (s *Store) begin(key string) bool {
+// tryNote takes a slot if the key's use must be noted.
+func (s *Store) tryNote(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -37,7 +37,7 @@ func (s *Store) begin(key string) bool {
 // used notes that a key was used, while the request continues. A lost note does no harm: there
 // will be another note.
 func (s *Store) used(ctx context.Context, u use) {
-	if u.Key == "" || !s.begin(u.Key) {
+	if u.Key == "" || !s.tryNote(u.Key) {
 		return
 	}
 	go guard.Func(nil, "note the use of a key", func() {

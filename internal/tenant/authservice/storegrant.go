@@ -19,8 +19,8 @@ import (
 // for the grant again.
 const storeTime = 15 * time.Second
 
-// kept is a grant to store.
-type kept struct {
+// newGrant is a grant to store.
+type newGrant struct {
 	TokenRef
 	// replaces says that the token exists, and holds this grant from now on.
 	replaces  bool
@@ -36,10 +36,10 @@ type kept struct {
 	notes []record.Note[TokenRef]
 }
 
-// keep stores a grant, with its event, and returns its token.
-func (s *Service) keep(ctx context.Context, p Provider, k kept) (Token, error) {
+// storeGrant stores a grant, with its event, and returns its token.
+func (s *Service) storeGrant(ctx context.Context, p Provider, k newGrant) (Token, error) {
 	ref, err := record.DecideValue(ctx, s.Table, func(ctx context.Context) (TokenRef, record.Outbox, error) {
-		o, err := s.kept(ctx, p, &k)
+		o, err := s.grantWrites(ctx, p, &k)
 		return k.TokenRef, o, err
 	})
 	if err != nil {
@@ -50,9 +50,9 @@ func (s *Service) keep(ctx context.Context, p Provider, k kept) (Token, error) {
 	return t, err
 }
 
-// kept returns the writes that store a grant. If the token that the grant should replace is
+// grantWrites returns the writes that store a grant. If the token that the grant should replace is
 // gone by now, the grant becomes a new token, because the user has consented anyway.
-func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbox, err error) {
+func (s *Service) grantWrites(ctx context.Context, p Provider, k *newGrant) (o record.Outbox, err error) {
 	var old Token
 	if k.replaces {
 		if old, err = s.token(ctx, k.TokenRef); fault.Is(err, fault.NotFound) {
@@ -65,8 +65,8 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 	if err != nil {
 		return o, err
 	}
-	now, settled := s.Now(), record.Always(errTaken)
-	p.mustStay(&o)
+	now, answered := s.Now(), record.Always(errAnswered)
+	p.requireProvider(&o)
 	if k.replaces {
 		o.Add(write)
 	} else {
@@ -74,31 +74,31 @@ func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbo
 		if err != nil {
 			return o, err
 		}
-		o.AddOr(write, settled)
+		o.AddOr(write, answered)
 		o.Add(counted)
 	}
-	o.AddOr(Token{TokenRef: k.TokenRef, ProviderID: p.ProviderID}.event(k.event, k.agent, "", now), settled)
+	o.AddOr(Token{TokenRef: k.TokenRef, ProviderID: p.ProviderID}.event(k.event, k.agent, "", now), answered)
 	if k.isDefault {
-		o.AddOr(k.becomesDefault(p.ID, k.agent, now), settled)
+		o.AddOr(k.becomesDefault(p.ID, k.agent, now), answered)
 	}
-	o.AddOr(k.done(k.Token), settled)
+	o.AddOr(k.done(k.Token), answered)
 	return o, record.AddNotes(ctx, &o, k.TokenRef, k.notes...)
 }
 
-// errTaken says that the request for the grant has been settled in another way.
-var errTaken = errors.New("the request for the token is settled already")
+// errAnswered says that the request for the grant was answered in another way.
+var errAnswered = errors.New("the request for the token is answered already")
 
 // write returns the write of a grant into a new token, or into the old token.
-func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (table.Write, error) {
+func (s *Service) write(ctx context.Context, p Provider, k newGrant, old Token) (table.Write, error) {
 	now := s.Now()
 	if k.replaces && k.grant.Refresh == "" && old.refreshable && (k.grant.label == "" || k.grant.label == old.Label) {
 		// Some providers give a refresh token with the first consent only; that refresh token
 		// stays valid.
-		held, err := s.open(ctx, old)
+		plain, err := s.open(ctx, old)
 		if err != nil {
 			return nil, err
 		}
-		k.grant.Refresh = held.Refresh
+		k.grant.Refresh = plain.Refresh
 	}
 	sealed, err := s.seal(ctx, k.TokenRef, k.grant.credentials)
 	if err != nil {
@@ -140,14 +140,14 @@ func (s *Service) seal(ctx context.Context, ref TokenRef, plain credentials) ([]
 }
 
 func (s *Service) open(ctx context.Context, t Token) (credentials, error) {
-	var held credentials
+	var opened credentials
 	plain, err := s.Sealer.Open(ctx, t.bound(), t.sealed)
 	if err != nil {
-		return held, fmt.Errorf("open token %s: %w", t.Token, err)
+		return opened, fmt.Errorf("open token %s: %w", t.Token, err)
 	}
-	if json.Unmarshal(plain, &held) != nil {
+	if json.Unmarshal(plain, &opened) != nil {
 		// The decoder's own error could contain a part of it.
-		return held, fmt.Errorf("token %s does not have the sealed form", t.Token)
+		return opened, fmt.Errorf("token %s does not have the sealed form", t.Token)
 	}
-	return held, nil
+	return opened, nil
 }

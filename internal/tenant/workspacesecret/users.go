@@ -19,7 +19,7 @@ import (
 // Use returns the writes that note a deployment with the secret, for the transaction that
 // makes a reference to it. If one of their conditions fails, the secret has changed since it
 // was read, and must be read again.
-func (s Secret) Use(deployment string, now time.Time) []table.Write {
+func (s Secret) AddUse(deployment string, now time.Time) []table.Write {
 	use := record.Item(keys.SecretUse(s.Workspace, s.Name, deployment), kindUse, now, nil, nil)
 	use.Index = map[table.Index]table.Key{table.ByList: keys.SecretUseEntry(s.Workspace, deployment, s.Name)}
 	return []table.Write{
@@ -39,8 +39,8 @@ type User struct {
 
 // Users returns the deployments that refer to a secret, oldest first.
 func (s *Store) Users(ctx context.Context, ref Ref) ([]User, error) {
-	found, err := s.uses(ctx, ref)
-	return found.users, err
+	all, err := s.uses(ctx, ref)
+	return all.users, err
 }
 
 // EachNoted passes to take every deployment that has ever referred to a secret and is not
@@ -79,7 +79,7 @@ func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
 	if err != nil {
 		return uses{}, fmt.Errorf("find deployments that use secret %s: %w", ref.Name, err)
 	}
-	referred, there := make([][]string, len(noted)), make([]bool, len(noted))
+	referred, exists := make([][]string, len(noted)), make([]bool, len(noted))
 	asks, ctx := errgroup.WithContext(ctx)
 	asks.SetLimit(asksAtOnce)
 	for i, deployment := range noted {
@@ -87,24 +87,24 @@ func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
 			if referred[i], err = s.Referred(ctx, ref.Workspace, deployment, ref.Name); fault.Is(err, fault.NotFound) {
 				return nil
 			}
-			there[i] = true
+			exists[i] = true
 			return err
 		}))
 	}
 	if err := asks.Wait(); err != nil {
 		return uses{}, fmt.Errorf("find deployments that use secret %s: %w", ref.Name, err)
 	}
-	found := uses{users: []User{}}
+	all := uses{users: []User{}}
 	for i, deployment := range noted {
 		switch {
-		case !there[i]:
-			found.stray = append(found.stray, table.Delete{Key: keys.SecretUse(ref.Workspace, ref.Name, deployment)})
+		case !exists[i]:
+			all.stray = append(all.stray, table.Delete{Key: keys.SecretUse(ref.Workspace, ref.Name, deployment)})
 		case len(referred[i]) > 0:
-			found.users = append(found.users, User{deployment, referred[i]})
+			all.users = append(all.users, User{deployment, referred[i]})
 		}
-		found.ever = found.ever || there[i]
+		all.ever = all.ever || exists[i]
 	}
-	return found, nil
+	return all, nil
 }
 
 // shownUsers is how many deployments a message names.
