@@ -24,7 +24,7 @@ import (
 // most one page of the run.
 func TestAttackAReaderThatWantsLittle(t *testing.T) {
 	t.Parallel()
-	f := newFixtureOn(t, table.Held(fixtures.DomainTable(t, clock.System)))
+	f := newFixtureOn(t, table.Budgeted(fixtures.DomainTable(t, clock.System)))
 	a := f.claim(f.create(run.Request{}))
 	for range 40 {
 		f.shows(a, step{"custom", `"` + strings.Repeat("x", 30<<10) + `"`})

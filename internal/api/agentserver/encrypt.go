@@ -26,8 +26,8 @@ const (
 )
 
 // encrypting returns the context of a request to a deployment whose repository encrypts what the
-// server stores. The repository may make the encryption context from the request's user. What an
-// agent itself asks for is encrypted under the context of the run that it comes from.
+// server stores. The repository may make the encryption context from the request's user. The
+// requests of an agent itself have the context of the run that sends them.
 func encrypting(ctx context.Context, known admitted, header http.Header) (context.Context, error) {
 	sent, err := encryptionContext(header.Get(headerEncryptionContext))
 	if err != nil {

@@ -8,9 +8,9 @@
 //   - A share has an allowance that is not counted, so small pieces of work never wait for
 //     large ones.
 //   - An owner (a workspace) may hold half of the budget. An owner that holds nothing may get
-//     more, so that no single request is too large. Of a budget whose shares are held for long
-//     ([NewLasting]) an owner may hold half of what the other owners leave, and a claim for which
-//     there is no room now stops no other claim. Its caller bounds its wait.
+//     more, so that no single request is too large. If shares are held for long ([NewLasting]), an
+//     owner may hold half of the room that the other owners leave, and a claim for which there is
+//     no room now stops no other claim. Its caller bounds its wait.
 //   - Shares that must wait go on in this order: first the shares of the owner that holds
 //     least, and among the shares of one owner the first that came.
 //   - When no share can go on, because all held bytes belong to shares that wait to grow, the

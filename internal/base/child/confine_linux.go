@@ -233,7 +233,7 @@ func CanChangeUser(private string) error {
 }
 
 // keptCapabilities are the capabilities that a program of root keeps. A container's root may
-// have them, too. None of them concerns the machine. CAP_KILL allows signals to processes of
+// have them, too. These capabilities do not concern the machine. CAP_KILL allows signals to processes of
 // other users; where the kernel scopes signals, Landlock forbids signals to processes outside.
 var keptCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,

@@ -81,12 +81,12 @@ func findGroup() (string, error) {
 
 // divide makes sure that groups with the wanted controllers can be made in dir.
 func divide(dir string, wanted []string) error {
-	there, err := words(filepath.Join(dir, "cgroup.controllers"))
+	controllers, err := words(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
 		return err
 	}
 	for _, name := range wanted {
-		if !slices.Contains(there, name) {
+		if !slices.Contains(controllers, name) {
 			return fmt.Errorf("the control group %s has no controller %s", dir, name)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held returns how many bytes of dir's file system each process takes by files that have no name
-// any more: files that the process, or a process that it has started, has removed and still holds
-// open or mapped.
-func Held(dir string, processes []*Process) map[*Process]int64 {
+// HeldBytes returns how many bytes of dir's file system each process takes by files that have no
+// name any more: files that the process, or a process that it has started, has removed and still
+// holds open or mapped.
+func HeldBytes(dir string, processes []*Process) map[*Process]int64 {
 	var of unix.Stat_t
 	if unix.Stat(dir, &of) != nil {
 		return nil

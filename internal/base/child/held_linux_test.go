@@ -107,7 +107,7 @@ func TestAttackByHiddenFiles(t *testing.T) { //nolint:paralleltest // the attack
 			p := g.startHiding(t, how, signalled{new(bytes.Buffer), taken})
 			<-taken
 			all := []*child.Process{p}
-			removed, sockets := child.Held(g.data, all)[p], child.Sockets(all)[p]
+			removed, sockets := child.HeldBytes(g.data, all)[p], child.Sockets(all)[p]
 			if removed < hiddenBytes || removed > 2*hiddenBytes || sockets != hiddenSockets {
 				t.Errorf("%s, %s: %d bytes and %d sockets are found", name, how, removed, sockets)
 			}

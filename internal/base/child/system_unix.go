@@ -90,8 +90,8 @@ func markOf(string) uint64 { return 0 }
 
 func endConfined(string) error { return nil }
 
-// Held returns nothing: processes without a mark that stays cannot be found.
-func Held(string, []*Process) map[*Process]int64 { return nil }
+// HeldBytes returns nothing: processes without a mark that stays cannot be found.
+func HeldBytes(string, []*Process) map[*Process]int64 { return nil }
 
 // Sockets returns nothing, for the same reason.
 func Sockets([]*Process) map[*Process]int { return nil }

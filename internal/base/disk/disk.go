@@ -115,18 +115,18 @@ func (s *Space) atLeast(part int64) error {
 	}
 	usage, err := s.look(s.dir)
 	kept := s.keep.of(usage.Total)
-	s.tell(usage, kept, err)
+	s.logChange(usage, kept, err)
 	// A file system that cannot be looked at counts as a file system with room: writes to it
 	// fail by themselves.
 	if err != nil || usage.Free >= kept/part {
-		return nil //nolint:nilerr // tell has logged it
+		return nil //nolint:nilerr // logChange has logged it
 	}
 	return fault.New(fault.NoRoom, "The server's disk is nearly full: %s are free, and %s are kept free. Delete data that is not needed, or tell the server's operator.",
 		size(usage.Free), size(kept))
 }
 
-// tell logs when the room ends and when there is room again, each once.
-func (s *Space) tell(usage Usage, kept int64, err error) {
+// logChange logs when the room ends and when there is room again, each once.
+func (s *Space) logChange(usage Usage, kept int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -154,10 +154,10 @@ func size(bytes int64) string { return units.BytesSize(float64(bytes)) }
 
 // Statfs is the Look that asks the system each time.
 func Statfs(dir string) (Usage, error) {
-	var found syscall.Statfs_t
-	if err := syscall.Statfs(dir, &found); err != nil {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(dir, &stat); err != nil {
 		return Usage{}, fmt.Errorf("look at the file system of %s: %w", dir, err)
 	}
-	block := int64(found.Bsize) //nolint:unconvert // other systems have other types
-	return Usage{Free: int64(found.Bavail) * block, Total: int64(found.Blocks) * block}, nil
+	block := int64(stat.Bsize) //nolint:unconvert // other systems have other types
+	return Usage{Free: int64(stat.Bavail) * block, Total: int64(stat.Blocks) * block}, nil
 }

@@ -29,8 +29,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// leave closes a connection that has lost its place. It does nothing if c is nil.
-func (c *connection) leave() {
+// drop closes a connection that has lost its place. It does nothing if c is nil.
+func (c *connection) drop() {
 	if c != nil {
 		_ = c.Conn.Close() // the only error would be that it is closed already
 	}

@@ -58,7 +58,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	victim := l.anonymous.add(c)
 	l.mu.Unlock()
-	victim.leave()
+	victim.drop()
 	return c, nil
 }
 
@@ -100,7 +100,7 @@ func Known(ctx context.Context, workspace string) {
 	if c == nil || c.proven.Swap(true) {
 		return
 	}
-	c.listener.makeKnown(c, workspace).leave()
+	c.listener.makeKnown(c, workspace).drop()
 }
 
 // makeKnown gives a connection a place among the known connections of a workspace. It returns

@@ -79,9 +79,9 @@ func (c *Cache[K, V]) Make(key K, size int, value func() V) V {
 		c.used.MoveToFront(e)
 		return e.Value.(entry[K, V]).value
 	}
-	made := value()
-	c.put(key, made, size)
-	return made
+	created := value()
+	c.put(key, created, size)
+	return created
 }
 
 // Drop removes the value of a key.

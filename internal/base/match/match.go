@@ -55,15 +55,15 @@ func (f Filter) Matches(document json.RawMessage) (bool, error) {
 	if len(document) == 0 {
 		document = json.RawMessage("null")
 	}
-	found, err := Decode(document)
+	value, err := Decode(document)
 	if err != nil {
 		return false, fmt.Errorf("read document: %w", err)
 	}
-	return f.contained(found), nil
+	return f.contained(value), nil
 }
 
-func (f Filter) contained(found any) bool {
-	return (f.wanted == nil || contains(found, f.wanted)) && (f.also == nil || f.also.contained(found))
+func (f Filter) contained(value any) bool {
+	return (f.wanted == nil || contains(value, f.wanted)) && (f.also == nil || f.also.contained(value))
 }
 
 // Decode reads a JSON value. It keeps numbers in their written form, so that large numbers that

@@ -199,12 +199,12 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, pass *Pass) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(pass.ctx, cancel)()
-	there, err := p.reach(ctx, r)
+	target, err := p.reach(ctx, r)
 	if err != nil {
 		pass.refuse(w, r.Host, err)
 		return
 	}
-	defer there.Close()
+	defer target.Close()
 	here, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -216,8 +216,8 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, pass *Pass) {
 	}
 	// The request's context ends with the hijacked request's handler, so only the pass cuts
 	// the connections.
-	defer context.AfterFunc(pass.ctx, func() { _, _ = here.Close(), there.Close() })()
-	join(readWriter{buffered, here}, here, there)
+	defer context.AfterFunc(pass.ctx, func() { _, _ = here.Close(), target.Close() })()
+	join(readWriter{buffered, here}, here, target)
 }
 
 // readWriter first reads the bytes that the server has read ahead.
@@ -228,16 +228,16 @@ type readWriter struct {
 
 // join copies in both directions. When one side ends its sending, join passes the end on, so
 // that the other side can finish.
-func join(from io.Reader, here, there net.Conn) {
+func join(from io.Reader, here, target net.Conn) {
 	var up sync.WaitGroup
 	up.Go(guard.Func(nil, "copy to the server of a repository", func() {
-		_, err := io.Copy(there, from)
-		end(there, err)
+		_, err := io.Copy(target, from)
+		end(target, err)
 	}))
-	_, err := io.Copy(here, there)
+	_, err := io.Copy(here, target)
 	end(here, err)
 	if err != nil {
-		_ = there.Close()
+		_ = target.Close()
 	}
 	up.Wait()
 }

@@ -36,12 +36,12 @@ func (t *Turns[K]) Take(ctx context.Context, key K) (end func(), waited bool, er
 		err = at.free.Acquire(ctx, 1)
 	}
 	if err != nil {
-		t.leave(key, at)
+		t.release(key, at)
 		return nil, waited, err
 	}
 	return func() {
 		at.free.Release(1)
-		t.leave(key, at)
+		t.release(key, at)
 	}, waited, nil
 }
 
@@ -57,7 +57,7 @@ func (t *Turns[K]) join(key K) *turns {
 	return at
 }
 
-func (t *Turns[K]) leave(key K, at *turns) {
+func (t *Turns[K]) release(key K, at *turns) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at.users--; at.users == 0 {

@@ -35,7 +35,7 @@ func (r *refusing) Read(_ context.Context, _ revisionlog.Log, query revisionlog.
 
 func (r *refusing) Watch(revisionlog.Log) revisionlog.Watcher { return r }
 
-func (r *refusing) Lag() time.Duration { return 0 }
+func (r *refusing) MaxDelay() time.Duration { return 0 }
 
 func (r *refusing) C() <-chan struct{} { return r.c }
 

@@ -83,7 +83,7 @@ func (s *Store) SearchRevisions(ctx context.Context, ref Ref, filter RevisionFil
 func (s *Store) named(workspace string, ids []string) record.Source {
 	return func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error] {
 		return func(yield func(*table.Item, error) bool) {
-			after, err := query.Place()
+			after, err := query.Position()
 			if err != nil {
 				yield(nil, err)
 				return

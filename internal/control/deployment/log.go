@@ -221,13 +221,13 @@ func (f *follower) ending() time.Duration {
 		}
 		end = end.Add(f.Drain)
 	}
-	return end.Add(f.Reader.Lag()).Sub(f.Now())
+	return end.Add(f.Reader.MaxDelay()).Sub(f.Now())
 }
 
 // drain sends the available lines. A line waits if other lines may still come before it.
 func (f *follower) drain(ctx context.Context) error {
 	query := revisionlog.Query{After: f.after, Limit: logChunk}
-	if lag := f.Reader.Lag(); lag > 0 {
+	if lag := f.Reader.MaxDelay(); lag > 0 {
 		query.To = f.Now().Add(-lag)
 	}
 	for {

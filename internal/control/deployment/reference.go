@@ -163,7 +163,7 @@ func (s *Store) live(ctx context.Context, d Deployment) ([]revision.Revision, er
 	}
 	if d.Next != "" { // when it is cancelled, an older waiting revision takes its place
 		query := keys.Revisions(d.Workspace, d.Deployment)
-		query.Cursor = query.CursorAfter(query.PlaceOf(&table.Item{Key: d.Revision(d.Slot).Key()}))
+		query.Cursor = query.CursorAfter(query.PositionOf(&table.Item{Key: d.Revision(d.Slot).Key()}))
 		waiting, err := table.AllItems(ctx, s.table, query)
 		if err != nil {
 			return nil, fmt.Errorf("query revisions: %w", err)

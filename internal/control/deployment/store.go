@@ -269,7 +269,7 @@ func (r Ref) before(revision string, page int) table.Query {
 	query := keys.Revisions(r.Workspace, r.Deployment)
 	query.Reverse, query.Limit = true, page
 	if revision != "" {
-		query.Cursor = query.CursorAfter(query.PlaceOf(&table.Item{Key: r.Revision(revision).Key()}))
+		query.Cursor = query.CursorAfter(query.PositionOf(&table.Item{Key: r.Revision(revision).Key()}))
 	}
 	return query
 }

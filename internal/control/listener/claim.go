@@ -42,7 +42,7 @@ type Claim struct {
 // Work is one order.
 type Work struct {
 	compute.Ref
-	// Order is the order's id. Of a revision's orders, a greater id supersedes a smaller id.
+	// Order is the order's id. A greater id supersedes a smaller id of the same revision.
 	Order     string
 	Verb      Verb
 	Namespace string

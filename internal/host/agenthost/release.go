@@ -172,9 +172,9 @@ func (h *Host) Alarm(_ context.Context, ref compute.Ref, status compute.Status) 
 
 // listEnds answers with the ends that the caller has not reported, and forgets the reported
 // ends.
-func (h *Host) listEnds(_ *http.Request, query wire.Told) (any, error) {
+func (h *Host) listEnds(_ *http.Request, ack wire.AckEnds) (any, error) {
 	h.ends.mu.Lock()
 	defer h.ends.mu.Unlock()
-	h.ends.noted = slices.DeleteFunc(h.ends.noted, func(e wire.End) bool { return e.Number <= query.Number })
+	h.ends.noted = slices.DeleteFunc(h.ends.noted, func(e wire.End) bool { return e.Number <= ack.Number })
 	return append([]wire.End{}, h.ends.noted...), nil
 }

@@ -96,7 +96,7 @@ func (s *Server) openFiles() (err error) {
 	if s.encrypted, err = cipher.Open(context.Background(), s.table, clock.System, s.cipher); err != nil {
 		return err
 	}
-	s.records = table.Held(s.encrypted)
+	s.records = table.Budgeted(s.encrypted)
 	if s.logs, err = files.Open(s.path("logs"), clock.System); err != nil {
 		return err
 	}

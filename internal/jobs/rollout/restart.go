@@ -34,7 +34,7 @@ func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 		if err != nil {
 			return "", err
 		}
-		err = errors.Join(target.Restart(ctx, releases[i], t.Restart), r.takeBackRestart(ctx, at))
+		err = errors.Join(target.Restart(ctx, releases[i], t.Restart), r.undoRestart(ctx, at))
 		if full, ok := errors.AsType[*compute.NoCapacity](err); ok {
 			return r.restartLater(ctx, at.deployment.Ref, t.Restart, full.Error())
 		}
@@ -167,10 +167,10 @@ func (r *Rollout) restarter(d deployment.Deployment) (compute.Restarter, error) 
 	return nil, errors.New("the compute target of the deployment cannot restart releases")
 }
 
-// takeBackRestart removes a release again that another release has replaced while it was
+// undoRestart removes a release again that another release has replaced while it was
 // restarted: the process that removes the release may already have done so.
-func (r *Rollout) takeBackRestart(ctx context.Context, before position) error {
-	if err := r.takeBack(ctx, before); err != nil {
+func (r *Rollout) undoRestart(ctx context.Context, before position) error {
+	if err := r.undoStep(ctx, before); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)

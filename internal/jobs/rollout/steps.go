@@ -106,5 +106,5 @@ func (r *Rollout) attempt(ctx context.Context, t task, step func(*Rollout, conte
 		return done, r.startNext(ctx, at.deployment)
 	}
 	answer, err := step(r, ctx, at)
-	return answer, errors.Join(err, r.takeBack(ctx, at))
+	return answer, errors.Join(err, r.undoStep(ctx, at))
 }

@@ -25,11 +25,11 @@ func (r *Rollout) bear(ctx context.Context, t task, d deployment.Deployment, err
 	return nil
 }
 
-// takeBack undoes the work that a step has started for a deployment that was deleted
+// undoStep undoes the work that a step has started for a deployment that was deleted
 // meanwhile, because the teardown may already have passed this point. It does so even for a
 // step that was cut off, and for a deployment that lives again, because that deployment has a
 // new revision.
-func (r *Rollout) takeBack(ctx context.Context, at position) error {
+func (r *Rollout) undoStep(ctx context.Context, at position) error {
 	ctx = context.WithoutCancel(ctx)
 	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
 	switch {

@@ -91,5 +91,5 @@ func (r *cipherRoom) take(bytes int) error {
 	return r.full
 }
 
-// give gives the memory back: table.Held counts what the caller keeps.
+// give gives the memory back: table.Budgeted counts what the caller keeps.
 func (r *cipherRoom) give() { r.hold.Give(r.taken) }

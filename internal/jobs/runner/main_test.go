@@ -154,7 +154,7 @@ func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice func() time
 // newFixtureOn returns a fixture on a table.
 func newFixtureOn(t testing.TB, tb table.Table, endpoint compute.Endpoint, slice func() time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, table: &counted{Table: table.Held(tb)}, slice: slice}
+	f := &fixture{t: t, table: &counted{Table: table.Budgeted(tb)}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
 	f.threads = thread.NewStore(f.table, f.clock.Now, quota.Limits{}, slog.Default())
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.clock.Now, MaxBody: maxBody})

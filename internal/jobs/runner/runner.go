@@ -62,7 +62,7 @@ type Config struct {
 	// Budget is the budget for the memory of agents' events until they are stored; default a
 	// budget of its own. States is the budget for the states of the threads whose runs are
 	// worked on: large ones are counted as long as the run's agent works, so this budget is a
-	// lasting one of its own. Reads take part in it if their table is table.Held.
+	// lasting one of its own. Reads take part in it if their table is table.Budgeted.
 	Budget, States *budget.Budget
 	// StateAtRest is how many bytes of a state are not counted in States once the state was sent
 	// to the agent; default 8 MiB, so that only runs on very large states wait for the ends of

@@ -39,22 +39,22 @@ func failedBy(cause error, message string) error {
 // answerLimit is how long the work of a timer waits for the answer to one question.
 const answerLimit = 2 * time.Second
 
-func (t *Table) asked(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
+func (t *Table) askNow(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, request graph.Encryption) (graph.Ciphered, error) {
 	if table.IsOfTimer(ctx) {
-		return t.askedByTimer(ctx, of, operation, asked)
+		return t.askByTimer(ctx, of, operation, request)
 	}
-	ciphered, err := t.ask(ctx, of.Workspace, of.Deployment, operation, asked)
+	ciphered, err := t.ask(ctx, of.Workspace, of.Deployment, operation, request)
 	if err != nil && ctx.Err() != nil {
 		return ciphered, err
 	}
 	if err == nil {
 		t.timers.answered(of)
 	}
-	return ciphered, unavailable(err, len(asked.Values), len(ciphered.Values))
+	return ciphered, unavailable(err, len(request.Values), len(ciphered.Values))
 }
 
-// askedByTimer is asked for work on which items of other deployments wait.
-func (t *Table) askedByTimer(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption) (graph.Ciphered, error) {
+// askByTimer asks for work on which items of other deployments wait.
+func (t *Table) askByTimer(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, request graph.Encryption) (graph.Ciphered, error) {
 	end, err := t.timers.begin(of)
 	if err != nil {
 		return graph.Ciphered{}, err
@@ -63,7 +63,7 @@ func (t *Table) askedByTimer(ctx context.Context, of keys.DeploymentParts, opera
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	begun := t.now()
-	ciphered, err := t.ask(limited, of.Workspace, of.Deployment, operation, asked)
+	ciphered, err := t.ask(limited, of.Workspace, of.Deployment, operation, request)
 	switch {
 	case err == nil:
 		t.timers.answered(of)
@@ -75,12 +75,12 @@ func (t *Table) askedByTimer(ctx context.Context, of keys.DeploymentParts, opera
 	case t.now().Sub(begun) > slow:
 		t.timers.pause(of, slowPause)
 	}
-	return ciphered, unavailable(err, len(asked.Values), len(ciphered.Values))
+	return ciphered, unavailable(err, len(request.Values), len(ciphered.Values))
 }
 
 // unavailable returns the error that callers get if a question has no answer, or a wrong answer.
-func unavailable(err error, asked, answered int) error {
-	if err == nil && asked != answered {
+func unavailable(err error, request, answered int) error {
+	if err == nil && request != answered {
 		return failed("The repository's own encryption has lost values.")
 	}
 	if err == nil || errors.Is(err, ErrGone) {

@@ -34,7 +34,7 @@ func (t *Table) open(ctx context.Context, items ...*table.Item) ([]*table.Item, 
 		}
 	}
 	for of, q := range questions {
-		if err := t.settle(ctx, of, graph.OperationDecrypt, graph.Encryption{}, q); err != nil {
+		if err := t.resolve(ctx, of, graph.OperationDecrypt, graph.Encryption{}, q); err != nil {
 			return nil, err
 		}
 	}

@@ -42,7 +42,7 @@ func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, 
 	}
 	request := requestOf(ctx)
 	for of, q := range questions {
-		if err := t.settle(ctx, of, graph.OperationEncrypt, graph.Encryption{Context: request.Context, User: request.User}, q); err != nil {
+		if err := t.resolve(ctx, of, graph.OperationEncrypt, graph.Encryption{Context: request.Context, User: request.User}, q); err != nil {
 			return nil, err
 		}
 	}
@@ -124,10 +124,10 @@ func (q *question) seal(write *table.Write, l layout, deployment string, own jso
 	return nil
 }
 
-// settle asks a question and puts its answers in their places. Nothing is left of contents that
+// resolve asks a question and puts its answers in their places. Nothing is left of contents that
 // are gone.
-func (t *Table) settle(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption, q *question) error {
-	err := t.askInParts(ctx, of, operation, asked, q)
+func (t *Table) resolve(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, request graph.Encryption, q *question) error {
+	err := t.askInParts(ctx, of, operation, request, q)
 	if errors.Is(err, ErrGone) {
 		for _, blank := range q.blank {
 			blank()
@@ -152,18 +152,18 @@ const maxContext = 16 << 10
 const partBytes = 8 << 20
 
 // askInParts asks a question in parts. All parts have the context of the first answer.
-func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, asked graph.Encryption, q *question) error {
-	for left := q.values; len(left) > 0; left = left[len(asked.Values):] {
+func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operation graph.Operation, request graph.Encryption, q *question) error {
+	for left := q.values; len(left) > 0; left = left[len(request.Values):] {
 		size := 0
 		last := slices.IndexFunc(left, func(value graph.EncryptedValue) bool {
 			size += len(value.Data)
 			return size > partBytes
 		})
-		asked.Values = left
+		request.Values = left
 		if last >= 0 {
-			asked.Values = left[:max(last, 1)]
+			request.Values = left[:max(last, 1)]
 		}
-		ciphered, err := t.asked(ctx, of, operation, asked)
+		ciphered, err := t.askNow(ctx, of, operation, request)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (t *Table) askInParts(ctx context.Context, of keys.DeploymentParts, operati
 		q.made = append(q.made, ciphered.Values...)
 		if len(ciphered.Context) > 0 && string(ciphered.Context) != "null" {
 			// A repository that makes the context from the user may make another one each time.
-			q.context, asked.Context, asked.User = ciphered.Context, ciphered.Context, nil
+			q.context, request.Context, request.User = ciphered.Context, ciphered.Context, nil
 		}
 	}
 	return nil

@@ -211,9 +211,9 @@ func (w watcher) Item() *table.Item {
 	return item
 }
 
-// placeOf returns the layout of an item that may have contents, with its workspace, and with its
+// layoutOfKey returns the layout of an item that may have contents, with its workspace, and with its
 // deployment if the key names it.
-func placeOf(key table.Key) (of keys.DeploymentParts, l layout, ok bool) {
+func layoutOfKey(key table.Key) (of keys.DeploymentParts, l layout, ok bool) {
 	if of, part, ok := keys.ParsePart(key); ok {
 		return of, layoutOf(part, key), true
 	}
@@ -227,7 +227,7 @@ func placeOf(key table.Key) (of keys.DeploymentParts, l layout, ok bool) {
 // deploymentOf returns the marked deployment whose contents a write of a body and of attributes
 // stores.
 func (t *Table) deploymentOf(key table.Key, body []byte, attrs table.Attrs) (of keys.DeploymentParts, l layout, marked bool) {
-	of, l, ok := placeOf(key)
+	of, l, ok := layoutOfKey(key)
 	switch {
 	case !ok || l.plain:
 		return of, l, false
@@ -259,7 +259,7 @@ func (t *Table) sealed(item *table.Item) (s stored, ok bool) {
 	if s.Item = item; item == nil {
 		return s, false
 	}
-	s.of, s.l, ok = placeOf(item.Key)
+	s.of, s.l, ok = layoutOfKey(item.Key)
 	return s, ok && s.isSealed() && (s.of.Deployment == "" || t.isMarked(s.of))
 }
 

@@ -133,18 +133,18 @@ func Build(revision string) table.Key {
 	return table.Key{PK: "BUILD#" + revision, SK: "BUILD"}
 }
 
-// BuildPlace is the key of a place for a build of a workspace. Places count from 1.
-func BuildPlace(workspace string, number int) table.Key {
+// BuildSlot is the key of a slot for a build of a workspace. Slots count from 1.
+func BuildSlot(workspace string, number int) table.Key {
 	return table.Key{PK: "W#" + workspace + "#BUILD-PLACES", SK: fmt.Sprintf("PLACE#%03d", number)}
 }
 
-// BuildPlaces are the keys of a workspace's first places for builds, in their order.
-func BuildPlaces(workspace string, count int) []table.Key {
-	places := make([]table.Key, count)
-	for i := range places {
-		places[i] = BuildPlace(workspace, i+1)
+// BuildSlots are the keys of a workspace's first slots for builds, in their order.
+func BuildSlots(workspace string, count int) []table.Key {
+	slots := make([]table.Key, count)
+	for i := range slots {
+		slots[i] = BuildSlot(workspace, i+1)
 	}
-	return places
+	return slots
 }
 
 const releases = "RELEASES"

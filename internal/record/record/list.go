@@ -71,7 +71,7 @@ func ListFrom[T any](
 	ctx context.Context, from Source, what string, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error),
 ) (Page[T], error) {
 	query.Cursor = window.Cursor
-	if _, err := query.Place(); err != nil {
+	if _, err := query.Position(); err != nil {
 		return Page[T]{}, fault.Cursor()
 	}
 	skip, behind, misses, size, page := window.Offset, 1, 0, 0, Page[T]{Items: []T{}}
@@ -89,7 +89,7 @@ func ListFrom[T any](
 			return Page[T]{}, fmt.Errorf("list %s: %w", what, err)
 		}
 		if misses == MostMisses && !window.NoCursor {
-			page.Cursor = query.CursorAfter(query.PlaceOf(last))
+			page.Cursor = query.CursorAfter(query.PositionOf(last))
 			break
 		}
 		value, match, err := decode(item)
@@ -102,7 +102,7 @@ func ListFrom[T any](
 		case skip > 0:
 			skip--
 		case window.full(len(page.Items), size+len(item.Body)):
-			page.Cursor = query.CursorAfter(query.PlaceOf(last))
+			page.Cursor = query.CursorAfter(query.PositionOf(last))
 			return page, nil
 		default:
 			page.Items, size = append(page.Items, value), size+len(item.Body)

@@ -23,7 +23,7 @@ func TestARequestReadsSoMuchInVainOnly(t *testing.T) {
 	read := 0
 	from := func(_ context.Context, q table.Query) iter.Seq2[*table.Item, error] {
 		return func(yield func(*table.Item, error) bool) {
-			after, err := q.Place()
+			after, err := q.Position()
 			first := 0
 			if err == nil && after != nil {
 				_, err = fmt.Sscan(after.Sort, &first)

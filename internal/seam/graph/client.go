@@ -147,10 +147,10 @@ func (d Description) check() error {
 
 // Rule asks the repository's own authentication, by OperationAuthenticate or
 // OperationAuthorize. The errors are the same as for Invoke.
-func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, asked Invocation) (Ruling, error) {
+func (c *Client) Rule(ctx context.Context, endpoint compute.Endpoint, request Invocation) (Ruling, error) {
 	var ruling Ruling
-	if _, err := c.ask(ctx, endpoint, asked, nil, maxRuling, &ruling); err != nil {
-		return Ruling{}, fmt.Errorf("%s by the agent: %w", asked.Operation, err)
+	if _, err := c.ask(ctx, endpoint, request, nil, maxRuling, &ruling); err != nil {
+		return Ruling{}, fmt.Errorf("%s by the agent: %w", request.Operation, err)
 	}
 	return ruling, nil
 }
@@ -173,11 +173,11 @@ func (c *Client) Embed(ctx context.Context, endpoint compute.Endpoint, texts Tex
 // Cipher asks the repository's own encryption, by OperationEncrypt or OperationDecrypt. reserve is
 // asked before more of the answer is held in memory; nil sets no bound. The errors are the same as
 // for Invoke.
-func (c *Client) Cipher(ctx context.Context, endpoint compute.Endpoint, operation Operation, asked Encryption, reserve func(bytes int) error) (Ciphered, error) {
+func (c *Client) Cipher(ctx context.Context, endpoint compute.Endpoint, operation Operation, request Encryption, reserve func(bytes int) error) (Ciphered, error) {
 	var ciphered Ciphered
-	_, err := c.ask(ctx, endpoint, Invocation{Operation: operation, Encryption: &asked}, reserve, maxCiphered, &ciphered)
-	if err == nil && len(ciphered.Values) != len(asked.Values) {
-		err = &ProtocolError{Message: fmt.Sprintf("%d values became %d", len(asked.Values), len(ciphered.Values))}
+	_, err := c.ask(ctx, endpoint, Invocation{Operation: operation, Encryption: &request}, reserve, maxCiphered, &ciphered)
+	if err == nil && len(ciphered.Values) != len(request.Values) {
+		err = &ProtocolError{Message: fmt.Sprintf("%d values became %d", len(request.Values), len(ciphered.Values))}
 	}
 	if err != nil {
 		return Ciphered{}, fmt.Errorf("%s by the agent: %w", operation, err)
@@ -193,8 +193,8 @@ var (
 
 // ask posts an invocation, reads a JSON answer into value, and returns the size of the answer. The
 // answer may have limit bytes more than the invocation. reserve is asked as for Embed.
-func (c *Client) ask(ctx context.Context, endpoint compute.Endpoint, asked Invocation, reserve func(bytes int) error, limit int, value any) (size int, err error) {
-	body, err := encode(asked)
+func (c *Client) ask(ctx context.Context, endpoint compute.Endpoint, request Invocation, reserve func(bytes int) error, limit int, value any) (size int, err error) {
+	body, err := encode(request)
 	if err != nil {
 		return 0, err
 	}

@@ -182,8 +182,8 @@ type Embeddings struct {
 	Items [][]byte `json:"items,omitempty"`
 	// Queries has one vector for each query.
 	Queries [][]byte `json:"queries,omitempty"`
-	// Error is the reason why there are no vectors, for a client. Of an exception of the
-	// repository's code it is only the type.
+	// Error is the reason why there are no vectors, for a client. If the repository's code raised
+	// an exception, it is only the exception's type.
 	Error string `json:"error,omitempty"`
 }
 
@@ -312,9 +312,9 @@ const (
 )
 
 // An agent that sends checkpoint events keeps checkpoints of its own: from its first checkpoint
-// on, its checkpoints and not its updates make the state. Of the events that clients see, only
-// "events", "checkpoints", "tasks" and "debug" may come before the first checkpoint of a
-// thread: any other says that the agent keeps no checkpoints. Events of checkpoints, writes and
+// on, its checkpoints and not its updates make the state. Only four of the events that clients see
+// may come before the first checkpoint of a thread: "events", "checkpoints", "tasks" and "debug".
+// Any other event says that the agent keeps no checkpoints. Events of checkpoints, writes and
 // unfinished messages are for the server alone. The events "checkpoints", "tasks" and "debug",
 // which clients may ask for, are separate. For an agent that does not send these three and
 // keeps no checkpoints, the server shows them.

@@ -43,11 +43,11 @@ func LevelOf(message string) Level {
 	if strings.HasPrefix(message, "{") {
 		pattern, head = levelMember, message[:min(len(message), levelHeadJSON)]
 	}
-	found := pattern.FindStringSubmatch(head)
-	if found == nil {
+	match := pattern.FindStringSubmatch(head)
+	if match == nil {
 		return Info
 	}
-	switch word := strings.ToUpper(found[1]); word {
+	switch word := strings.ToUpper(match[1]); word {
 	case "WARN":
 		return Warning
 	case "FATAL":

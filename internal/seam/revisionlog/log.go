@@ -66,9 +66,9 @@ type Reader interface {
 	Read(ctx context.Context, log Log, query Query) (Page, error)
 	// Watch returns a watcher that wakes when the log may have new lines.
 	Watch(log Log) Watcher
-	// Lag is how long after its printing a line may appear. The line may then appear behind
+	// MaxDelay is how long after its printing a line may appear. The line may then appear behind
 	// lines with a later time.
-	Lag() time.Duration
+	MaxDelay() time.Duration
 }
 
 // Appender adds lines that were printed where no writer of the log runs. All methods may be called

@@ -10,33 +10,33 @@ import (
 // errCursor is returned for every refused cursor: torn, altered, or made for another query.
 var errCursor = errors.New("cursor was not made by this query")
 
-// Place is where a page ended: the last item's key, and its sort key in the index that was
-// read (its own sort key when no index was read). A place names no count of items. So an
+// Position is where a page ended: the last item's key, and its sort key in the index that was
+// read (its own sort key when no index was read). A position names no count of items. So an
 // insertion or a deletion before it does not move the next page.
-type Place struct {
+type Position struct {
 	Sort string
 	Key  Key
 }
 
-// CursorAfter makes the cursor that continues the query after a place. Adapters use it and
-// Place so that a cursor means the same in each adapter. The cursor is bound to all fields of
+// CursorAfter makes the cursor that continues the query after a position. Adapters use it and
+// Position so that a cursor means the same in each adapter. The cursor is bound to all fields of
 // the query except Limit and Bytes.
-func (q Query) CursorAfter(place Place) string {
-	text := appendTexts(nil, place.Sort, place.Key.PK, place.Key.SK)
+func (q Query) CursorAfter(position Position) string {
+	text := appendTexts(nil, position.Sort, position.Key.PK, position.Key.SK)
 	sum := binary.BigEndian.AppendUint64(nil, q.cursorSum(text))
 	return base64.RawURLEncoding.EncodeToString(append(sum, text...))
 }
 
-// PlaceOf is the place of an item in the query's order.
-func (q Query) PlaceOf(item *Item) Place {
+// PositionOf is the position of an item in the query's order.
+func (q Query) PositionOf(item *Item) Position {
 	if q.Index == "" {
-		return Place{Sort: item.Key.SK, Key: item.Key}
+		return Position{Sort: item.Key.SK, Key: item.Key}
 	}
-	return Place{Sort: item.Index[q.Index].SK, Key: item.Key}
+	return Position{Sort: item.Index[q.Index].SK, Key: item.Key}
 }
 
-// Place reads the query's cursor. It returns nil when the query has no cursor.
-func (q Query) Place() (*Place, error) {
+// Position reads the query's cursor. It returns nil when the query has no cursor.
+func (q Query) Position() (*Position, error) {
 	if q.Cursor == "" {
 		return nil, nil
 	}
@@ -44,16 +44,16 @@ func (q Query) Place() (*Place, error) {
 	if err != nil || len(raw) < 8 || binary.BigEndian.Uint64(raw) != q.cursorSum(raw[8:]) {
 		return nil, errCursor
 	}
-	var place Place
+	var position Position
 	rest := raw[8:]
-	for _, field := range []*string{&place.Sort, &place.Key.PK, &place.Key.SK} {
+	for _, field := range []*string{&position.Sort, &position.Key.PK, &position.Key.SK} {
 		size, n := binary.Uvarint(rest)
 		if n <= 0 || size > uint64(len(rest)-n) {
 			return nil, errCursor
 		}
 		*field, rest = string(rest[n:n+int(size)]), rest[n+int(size):]
 	}
-	return &place, nil
+	return &position, nil
 }
 
 // cursorSum ties a cursor's text to the query. It finds mistakes, not forgeries. A forger

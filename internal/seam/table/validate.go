@@ -55,11 +55,11 @@ func ValidateKey(k Key) error {
 
 // Prepare checks a query that an adapter got, reads its cursor (nil if it has none), and sets the
 // limit that it may lack.
-func (q Query) Prepare() (Query, *Place, error) {
+func (q Query) Prepare() (Query, *Position, error) {
 	if err := validateQuery(q); err != nil {
 		return q, nil, err
 	}
-	after, err := q.Place()
+	after, err := q.Position()
 	if q.Limit == 0 {
 		q.Limit = MaxLimit
 	}

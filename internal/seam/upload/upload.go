@@ -88,14 +88,14 @@ type Store interface {
 
 // Prune erases a deployment's tarballs except those for which keep returns true.
 func Prune(ctx context.Context, s Store, workspace, deployment string, keep func(Ref) bool) error {
-	found, err := s.List(ctx, workspace, deployment)
+	refs, err := s.List(ctx, workspace, deployment)
 	if err != nil {
 		return fmt.Errorf("list uploads of deployment %s: %w", deployment, err)
 	}
-	if found = slices.DeleteFunc(found, keep); len(found) == 0 {
+	if refs = slices.DeleteFunc(refs, keep); len(refs) == 0 {
 		return nil
 	}
-	if err := s.Remove(ctx, workspace, deployment, found); err != nil {
+	if err := s.Remove(ctx, workspace, deployment, refs); err != nil {
 		return fmt.Errorf("erase uploads of deployment %s: %w", deployment, err)
 	}
 	return nil

@@ -59,9 +59,9 @@ type End struct {
 	Status compute.Status
 }
 
-// Told is the request for ends. All ends up to Number have been reported to the caller, and
-// the host forgets them.
-type Told struct {
+// AckEnds is the request for ends. It acknowledges all ends up to Number, and the host forgets
+// them.
+type AckEnds struct {
 	Number int64
 }
 

@@ -47,7 +47,7 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 		}
 		return r.outcome(f), nil
 	}
-	// Of several concurrent callbacks, one gets the request.
+	// Only one of several concurrent callbacks gets the request.
 	if err := s.step(ctx, r, requestPending, requestExchanging, table.Attrs{}); err != nil {
 		return Outcome{}, err
 	}

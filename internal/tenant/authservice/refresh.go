@@ -28,9 +28,9 @@ func (s *Service) leaseTime() time.Duration { return s.Timeout + 2*storeTime }
 // Some providers void the old token with a refresh, so the caller does wait.
 func (s *Service) patience() time.Duration { return s.Timeout / 4 }
 
-// use returns a token with its value, refreshed if it is near its end. Of all callers that
-// need it at a time, in any process, one caller asks the provider, and the others wait for the
-// result in the table. A token that can no longer be used is errExpired.
+// use returns a token with its value, refreshed if it is near its end. If several callers need the
+// refresh at a time, in any process, one caller asks the provider, and the others wait for the
+// result in the table. If the token can no longer be used, the error is errExpired.
 func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, error) {
 	var watcher table.Watcher
 	refreshed, waited := false, false

@@ -49,7 +49,7 @@ type Config struct {
 	// Linux 2023, like the images of CodeBuild).
 	Registry, BaseImage string
 	// Places is how many builds of one workspace run or wait in CodeBuild at once, at most
-	// maxPlaces; 0 for any number. A build without a place is a *build.NoCapacity.
+	// maxSlots; 0 for any number. A build without a place is a *build.NoCapacity.
 	Places int
 	// Timeout is how long a build may take once it has begun (15 min).
 	Timeout time.Duration
@@ -102,8 +102,8 @@ func New(cfg Config) (*Builder, error) {
 			return nil, fmt.Errorf("open codebuild builder: there is no %s", name)
 		}
 	}
-	if cfg.Places < 0 || cfg.Places > maxPlaces {
-		return nil, fmt.Errorf("open codebuild builder: %d places: there may be at most %d", cfg.Places, maxPlaces)
+	if cfg.Places < 0 || cfg.Places > maxSlots {
+		return nil, fmt.Errorf("open codebuild builder: %d places: there may be at most %d", cfg.Places, maxSlots)
 	}
 	cfg.Registry = cmp.Or(cfg.Registry, defaultRegistry)
 	cfg.BaseImage = cmp.Or(cfg.BaseImage, defaultBaseImage)
@@ -154,7 +154,7 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 	if note, err = b.begin(ctx, spec.Revision, note, repo.Given(), failure); err != nil || failure != "" {
 		return err
 	}
-	if err := b.takePlace(ctx, spec.Workspace, spec.Revision); err != nil {
+	if err := b.acquireSlot(ctx, spec.Workspace, spec.Revision); err != nil {
 		return err
 	}
 	if repo.Given() {
@@ -209,11 +209,11 @@ func (b *Builder) sources(spec build.Spec) (sources, error) {
 
 // find returns the build of a note; nil if CodeBuild does not know the build any more.
 func (b *Builder) find(ctx context.Context, note note) (*types.Build, error) {
-	found, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: []string{note.build}})
-	if err != nil || len(found.Builds) == 0 {
+	described, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: []string{note.build}})
+	if err != nil || len(described.Builds) == 0 {
 		return nil, err
 	}
-	return &found.Builds[0], nil
+	return &described.Builds[0], nil
 }
 
 func inProgress(b *types.Build) bool { return b != nil && b.BuildStatus == types.StatusTypeInProgress }
@@ -267,13 +267,13 @@ func (b *Builder) look(ctx context.Context, revision string) (build.Result, erro
 	if note.build == "" {
 		return build.Result{State: build.Absent}, nil
 	}
-	found, err := b.find(ctx, note)
+	described, err := b.find(ctx, note)
 	switch {
 	case err != nil:
 		return build.Result{}, err
-	case inProgress(found) && inQueue(found):
+	case inProgress(described) && inQueue(described):
 		return noRoom(build.Running), nil
-	case inProgress(found):
+	case inProgress(described):
 		return build.Result{State: build.Running}, nil
 	}
 	if note.secret {
@@ -284,7 +284,7 @@ func (b *Builder) look(ctx context.Context, revision string) (build.Result, erro
 			return build.Result{}, err
 		}
 	}
-	return b.resultOf(found)
+	return b.resultOf(described)
 }
 
 // Remove stops the build if it still runs, and deletes its image, its secret and its note.
@@ -333,13 +333,13 @@ func (b *Builder) search(ctx context.Context, revision, tag string) (string, err
 		if err != nil || len(page.Ids) == 0 {
 			return "", err
 		}
-		found, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: page.Ids})
+		described, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: page.Ids})
 		if err != nil {
 			return "", err
 		}
 		older := false // by more than the clocks differ
-		for i := range found.Builds {
-			begun := &found.Builds[i]
+		for i := range described.Builds {
+			begun := &described.Builds[i]
 			if inProgress(begun) && pushes(begun, tag) {
 				return aws.ToString(begun.Id), nil
 			}
@@ -366,15 +366,15 @@ func (b *Builder) stop(ctx context.Context, note note) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, stopLimit, errors.New("the build has not stopped yet"))
 	defer cancel()
-	found, err := b.find(ctx, note)
-	if err != nil || !inProgress(found) {
+	described, err := b.find(ctx, note)
+	if err != nil || !inProgress(described) {
 		return err
 	}
 	if _, err := b.builds.StopBuild(ctx, &codebuild.StopBuildInput{Id: aws.String(note.build)}); err != nil {
 		return err
 	}
-	for pause := firstPoll; inProgress(found); pause = min(pause*3/2, lastPoll) {
-		if found, err = b.find(ctx, note); err != nil || !inProgress(found) {
+	for pause := firstPoll; inProgress(described); pause = min(pause*3/2, lastPoll) {
+		if described, err = b.find(ctx, note); err != nil || !inProgress(described) {
 			return err
 		}
 		select {

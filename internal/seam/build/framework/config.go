@@ -128,7 +128,7 @@ func read(root *os.Root, path string, offers []Offer) (Config, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", path, err, placeOf(data, err))
+		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", path, err, positionOf(data, err))
 	}
 	p := parser{root: root, fields: fields, offers: offers, config: Config{Dir: filepath.Dir(path), File: filepath.Base(path)}}
 	p.graphs()

@@ -23,8 +23,8 @@ const (
 // whatThereIs names the configuration files that a repository has elsewhere, or else the files
 // that it has where the configuration file was expected.
 func whatThereIs(root *os.Root, path string) string {
-	if found := configFiles(root); len(found) > 0 {
-		return "; it has " + quoted(found) + ": name the file in framework_config_path"
+	if files := configFiles(root); len(files) > 0 {
+		return "; it has " + quoted(files) + ": name the file in framework_config_path"
 	}
 	for dir := filepath.Dir(filepath.Clean(path)); filepath.IsLocal(dir); dir = filepath.Dir(dir) {
 		entries, err := fs.ReadDir(root.FS(), dir)
@@ -62,7 +62,7 @@ func listing(dir string, entries []fs.DirEntry) string {
 
 // configFiles are the files of the tree with the name of a configuration file.
 func configFiles(root *os.Root) []string {
-	var found []string
+	var files []string
 	looked := 0
 	// An unreadable directory hides its own entries, and nothing else.
 	_ = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
@@ -77,11 +77,11 @@ func configFiles(root *os.Root) []string {
 		case entry.IsDir() && path != "." && (entry.Name() == "node_modules" || strings.HasPrefix(entry.Name(), ".")):
 			return fs.SkipDir
 		case entry.Type().IsRegular() && slices.Contains(configNames, entry.Name()):
-			found = append(found, path)
+			files = append(files, path)
 		}
 		return nil
 	})
-	return found
+	return files
 }
 
 // quoted lists names. If there are many names, it lists the first and the number of the

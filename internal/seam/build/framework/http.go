@@ -19,13 +19,13 @@ var mountPrefix = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 
 // http reads the settings of the server's HTTP interface.
 func (p *parser) http() {
-	asked := &build.HTTP{}
+	settings := &build.HTTP{}
 	var app, cors, headers, logged json.RawMessage
 	var routeAuth *bool
 	order := "auth_first"
 	members := map[string]any{
 		"app": &app, "cors": &cors, "configurable_headers": &headers, "logging_headers": &logged, "middleware_order": &order,
-		"enable_custom_route_auth": &routeAuth, "mount_prefix": &asked.MountPrefix,
+		"enable_custom_route_auth": &routeAuth, "mount_prefix": &settings.MountPrefix,
 	}
 	disabled := make([]bool, len(httpGroups))
 	for i, group := range httpGroups {
@@ -36,16 +36,16 @@ func (p *parser) http() {
 	}
 	for i, group := range httpGroups {
 		if disabled[i] {
-			asked.Disabled = append(asked.Disabled, group)
+			settings.Disabled = append(settings.Disabled, group)
 		}
 	}
 	if asks(app) {
-		asked.App = p.variable("http.app", app)
+		settings.App = p.variable("http.app", app)
 	}
-	asked.CORS = p.cors(cors)
-	p.headers(headers, asked)
-	p.routeAuth(routeAuth, asked)
-	if asked.MountPrefix = strings.TrimSuffix(asked.MountPrefix, "/"); asked.MountPrefix != "" && (!mountPrefix.MatchString(asked.MountPrefix) || path.Clean(asked.MountPrefix) != asked.MountPrefix) {
+	settings.CORS = p.cors(cors)
+	p.headers(headers, settings)
+	p.routeAuth(routeAuth, settings)
+	if settings.MountPrefix = strings.TrimSuffix(settings.MountPrefix, "/"); settings.MountPrefix != "" && (!mountPrefix.MatchString(settings.MountPrefix) || path.Clean(settings.MountPrefix) != settings.MountPrefix) {
 		p.problem(`http.mount_prefix: must be a path that begins with a slash, as "/api"`)
 	}
 	if asks(logged) {
@@ -58,52 +58,52 @@ func (p *parser) http() {
 	default:
 		p.problem(`http.middleware_order: must be "auth_first" or "middleware_first"`)
 	}
-	p.config.Settings.HTTP = asked
+	p.config.Settings.HTTP = settings
 }
 
 // routeAuth decides whether the application's routes require the credentials of the server. On
 // the framework's own server for JavaScript they do if there is an own authentication.
-func (p *parser) routeAuth(wanted *bool, asked *build.HTTP) {
+func (p *parser) routeAuth(wanted *bool, settings *build.HTTP) {
 	if wanted != nil {
-		asked.RouteAuth = *wanted
-	} else if p.config.Language == Node && p.config.Auth != "" && asked.App != "" {
-		asked.RouteAuth = true
+		settings.RouteAuth = *wanted
+	} else if p.config.Language == Node && p.config.Auth != "" && settings.App != "" {
+		settings.RouteAuth = true
 		p.remark("http.enable_custom_route_auth", "the application's routes require the repository's own authentication; false opens them to every caller")
 	}
 }
 
 // cors reads the rules for pages of other origins.
 func (p *parser) cors(value json.RawMessage) *build.CORS {
-	asked := &build.CORS{}
+	settings := &build.CORS{}
 	if !p.objectIn("http.cors", value, `{"allow_origins": ["https://app.example.com"]}`, map[string]any{
-		"allow_origins": &asked.Origins, "allow_origin_regex": &asked.OriginPattern, "allow_methods": &asked.Methods, "allow_headers": &asked.Headers,
-		"allow_credentials": &asked.Credentials, "expose_headers": &asked.Exposed, "max_age": &asked.MaxAge,
+		"allow_origins": &settings.Origins, "allow_origin_regex": &settings.OriginPattern, "allow_methods": &settings.Methods, "allow_headers": &settings.Headers,
+		"allow_credentials": &settings.Credentials, "expose_headers": &settings.Exposed, "max_age": &settings.MaxAge,
 	}) {
 		return nil
 	}
-	if _, err := pattern.Compile(asked.OriginPattern); err != nil {
+	if _, err := pattern.Compile(settings.OriginPattern); err != nil {
 		p.problem("http.cors.allow_origin_regex: cannot be used: %v", err)
 	}
-	if asked.MaxAge != nil && *asked.MaxAge < 0 {
+	if settings.MaxAge != nil && *settings.MaxAge < 0 {
 		p.problem("http.cors.max_age: must be 0 or more seconds")
 	}
-	for name, values := range map[string][]string{"allow_origins": asked.Origins, "allow_methods": asked.Methods, "allow_headers": asked.Headers, "expose_headers": asked.Exposed} {
+	for name, values := range map[string][]string{"allow_origins": settings.Origins, "allow_methods": settings.Methods, "allow_headers": settings.Headers, "expose_headers": settings.Exposed} {
 		if slices.ContainsFunc(values, func(v string) bool { return v == "" || strings.ContainsAny(v, "\r\n,") }) {
 			p.problem("http.cors.%s: must name one thing with each string", name)
 		}
 	}
-	return asked
+	return settings
 }
 
 // headers reads which headers graphs see. The members have two spellings.
-func (p *parser) headers(value json.RawMessage, asked *build.HTTP) {
+func (p *parser) headers(value json.RawMessage, settings *build.HTTP) {
 	const member = "http.configurable_headers"
 	var includes, excludes []string
 	p.objectIn(member, value, `{"include": ["x-user-id"], "exclude": ["authorization"]}`, map[string]any{
-		"include": &asked.Include, "includes": &includes, "exclude": &asked.Exclude, "excludes": &excludes,
+		"include": &settings.Include, "includes": &includes, "exclude": &settings.Exclude, "excludes": &excludes,
 	})
-	asked.Include, asked.Exclude = append(asked.Include, includes...), append(asked.Exclude, excludes...)
-	for _, names := range slices.Concat(asked.Include, asked.Exclude) {
+	settings.Include, settings.Exclude = append(settings.Include, includes...), append(settings.Exclude, excludes...)
+	for _, names := range slices.Concat(settings.Include, settings.Exclude) {
 		if _, err := path.Match(names, ""); err != nil {
 			p.problem("%s: the pattern %q cannot be used: %v", member, names, err)
 		}

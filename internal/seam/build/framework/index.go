@@ -16,14 +16,14 @@ const maxDims = 16_000
 // are only checked.
 func (p *parser) index(value json.RawMessage) *build.Index {
 	const path = "store.index"
-	asked := &build.Index{}
+	index := &build.Index{}
 	var texts []string
 	if !p.objectIn(path, value, `{"embed": "openai:text-embedding-3-small", "dims": 1536, "fields": ["$"]}`, map[string]any{
-		"embed": &asked.Embed, "dims": &asked.Dims, "fields": &texts,
+		"embed": &index.Embed, "dims": &index.Dims, "fields": &texts,
 	}) {
 		return nil
 	}
-	if asked.Dims < 1 || asked.Dims > maxDims {
+	if index.Dims < 1 || index.Dims > maxDims {
 		p.problem("%s.dims: must be the number of dimensions of a vector, 1 to %d", path, maxDims)
 	}
 	if slices.Contains(texts, "") {
@@ -32,8 +32,8 @@ func (p *parser) index(value json.RawMessage) *build.Index {
 	if p.config.Language == "" {
 		p.problem("%s: only the platform's runtimes embed items; a program with a start command has no such thing", path)
 	}
-	p.embed(asked.Embed)
-	return asked
+	p.embed(index.Embed)
+	return index
 }
 
 // embed checks that the name is a provider's model, or a variable in a file of the graphs'

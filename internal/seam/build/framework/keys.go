@@ -108,8 +108,8 @@ func (p *parser) size() {
 	if err == nil && size <= maxSettings {
 		return
 	}
-	asked := append(p.config.Settings.Keys(), "auth")
-	largest := slices.MaxFunc(asked, func(a, b string) int { return cmp.Compare(len(p.fields[a]), len(p.fields[b])) })
+	used := append(p.config.Settings.Keys(), "auth")
+	largest := slices.MaxFunc(used, func(a, b string) int { return cmp.Compare(len(p.fields[a]), len(p.fields[b])) })
 	p.problem("%s: the settings of auth, checkpointer, http, store, ui and webhooks take %d bytes together, and may take %d", largest, size, maxSettings)
 }
 

@@ -31,7 +31,7 @@ var (
 // wantedLanguage finds the runtime that a repository without a start command relies on: the
 // runtime for the files of all its graphs.
 func (p *parser) wantedLanguage() {
-	found := map[Language]bool{}
+	languages := map[Language]bool{}
 	for _, file := range p.config.files {
 		// A Python module may be named by its dotted name, too.
 		kind, known := suffixes[filepath.Ext(file)]
@@ -42,12 +42,12 @@ func (p *parser) wantedLanguage() {
 			p.problem("start: is missing; it must be the command that starts the agent, as the file %q is neither Python nor JavaScript", file)
 			return
 		}
-		found[kind] = true
+		languages[kind] = true
 	}
 	switch {
-	case len(found) > 1:
+	case len(languages) > 1:
 		p.problem("graphs: must be all Python or all JavaScript; one agent has one runtime")
-	case found[Python]:
+	case languages[Python]:
 		p.config.Language = Python
 		p.config.Version = p.versionOf("python_version", pythonVersion, `"3.11" or newer, as major.minor`)
 		if p.has("source") {
@@ -55,7 +55,7 @@ func (p *parser) wantedLanguage() {
 		} else {
 			p.pythonDependencies()
 		}
-	case found[Node]:
+	case languages[Node]:
 		p.config.Language = Node
 		p.config.Version = p.versionOf("node_version", nodeVersion, `"20" or newer`)
 		p.ownDirectory()

@@ -133,7 +133,7 @@ func packageManager(root *os.Root, dir string) (name, version string, err error)
 		} `json:"devEngines"`
 	}
 	if err := json.Unmarshal(text, &manifest); err != nil {
-		return "", "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", file, err, placeOf(text, err))
+		return "", "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", file, err, positionOf(text, err))
 	}
 	name, version, _ = strings.Cut(cmp.Or(manifest.PackageManager, manifest.DevEngines.PackageManager.Name), "@")
 	version, _, _ = strings.Cut(version, "+")

@@ -94,31 +94,31 @@ func (s Source) fill(root *os.Root, e *Environment) error {
 
 // target returns the package of the project that is the agent: the package that the
 // configuration names, or else the package that contains the configuration file.
-func (s Source) target(root *os.Root) (dir string, found pyproject, err error) {
+func (s Source) target(root *os.Root) (dir string, project pyproject, err error) {
 	if s.Package == "" {
 		for dir = s.dir; dir != s.Root && dir != "."; dir = filepath.Dir(dir) {
-			if found, err = projectOf(root, dir); err != nil || found.Project.Name != "" {
-				return dir, found, err
+			if project, err = projectOf(root, dir); err != nil || project.Project.Name != "" {
+				return dir, project, err
 			}
 		}
-		found, err = projectOf(root, s.Root)
-		return s.Root, found, err
+		project, err = projectOf(root, s.Root)
+		return s.Root, project, err
 	}
 	dirs, err := s.members(root)
 	if err != nil {
-		return "", found, err
+		return "", project, err
 	}
 	var names []string
 	for _, dir := range dirs {
-		found, err := projectOf(root, dir)
-		if err != nil || NormalName(found.Project.Name) == NormalName(s.Package) {
-			return dir, found, err
+		project, err := projectOf(root, dir)
+		if err != nil || NormalName(project.Project.Name) == NormalName(s.Package) {
+			return dir, project, err
 		}
-		if found.Project.Name != "" {
-			names = append(names, found.Project.Name)
+		if project.Project.Name != "" {
+			names = append(names, project.Project.Name)
 		}
 	}
-	return "", found, build.Fail(build.ReasonConfigInvalid, "source.package: the project in %q has no package %q; it has %q.", s.Root, s.Package, names)
+	return "", project, build.Fail(build.ReasonConfigInvalid, "source.package: the project in %q has no package %q; it has %q.", s.Root, s.Package, names)
 }
 
 // members returns the directories of the packages of the workspace.
@@ -138,11 +138,11 @@ func (s Source) members(root *os.Root) ([]string, error) {
 	}
 	dirs := []string{s.Root}
 	for _, pattern := range manifest.Tool.UV.Workspace.Members {
-		found, err := fs.Glob(root.FS(), filepath.Join(s.Root, pattern))
+		matches, err := fs.Glob(root.FS(), filepath.Join(s.Root, pattern))
 		if err != nil {
 			return nil, build.Fail(build.ReasonConfigInvalid, "%s: %q is not a pattern of directories.", file, pattern)
 		}
-		dirs = append(dirs, found...)
+		dirs = append(dirs, matches...)
 	}
 	slices.Sort(dirs[1:])
 	return slices.Compact(dirs), nil

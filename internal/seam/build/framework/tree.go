@@ -39,8 +39,8 @@ func ReadFile(root *os.Root, path string, limit int64) (data []byte, err error) 
 	return data, err
 }
 
-// placeOf returns the line and the column of a syntax error in the file.
-func placeOf(data []byte, err error) string {
+// positionOf returns the line and the column of a syntax error in the file.
+func positionOf(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset < 1 || syntax.Offset > int64(len(data)) {
 		return ""

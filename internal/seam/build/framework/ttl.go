@@ -38,19 +38,19 @@ func (p *parser) ttls() {
 
 func (p *parser) threadTTL(value json.RawMessage) *build.ThreadTTL {
 	const path = "checkpointer.ttl"
-	asked := &build.ThreadTTL{Strategy: "delete"}
+	ttl := &build.ThreadTTL{Strategy: "delete"}
 	var limit *float64
-	minutes := p.ttl(path, value, `{"strategy": "delete", "default_ttl": 43200}`, map[string]any{"strategy": &asked.Strategy, "sweep_limit": &limit})
-	if asked.Strategy != "delete" && asked.Strategy != "keep_latest" {
+	minutes := p.ttl(path, value, `{"strategy": "delete", "default_ttl": 43200}`, map[string]any{"strategy": &ttl.Strategy, "sweep_limit": &limit})
+	if ttl.Strategy != "delete" && ttl.Strategy != "keep_latest" {
 		p.problem(`%s.strategy: must be "delete" or "keep_latest"`, path)
 	}
 	if minutes != nil {
-		asked.Minutes = *minutes
+		ttl.Minutes = *minutes
 	}
 	if limit != nil {
 		p.remark(path+".sweep_limit", ownSweeps)
 	}
-	return asked
+	return ttl
 }
 
 func (p *parser) itemTTL(value json.RawMessage) *build.ItemTTL {

@@ -38,63 +38,63 @@ var (
 
 // webhooks reads the rules for the addresses to which runs report their end.
 func (p *parser) webhooks() {
-	asked := &build.Webhooks{NoLoopback: true, MaxLength: longURLLength, Env: map[string]string{}}
+	settings := &build.Webhooks{NoLoopback: true, MaxLength: longURLLength, Env: map[string]string{}}
 	var rules json.RawMessage
 	prefix := defaultPrefix
 	if !p.object("webhooks", `{"url": {"allowed_domains": ["hooks.example.com"]}}`, map[string]any{
-		"env_prefix": &prefix, "url": &rules, "headers": &asked.Headers, "allowed_fields": &asked.Fields,
+		"env_prefix": &prefix, "url": &rules, "headers": &settings.Headers, "allowed_fields": &settings.Fields,
 	}) {
 		return
 	}
 	hasTemplate, spelled := "", map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(asked.Headers)) {
+	for _, name := range slices.Sorted(maps.Keys(settings.Headers)) {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		if other, twice := spelled[canonical]; twice {
 			p.problem("webhooks.headers.%s: is the same header as %s", name, other)
 		}
 		spelled[canonical] = name
-		for _, variable := range p.webhookHeader(name, asked.Headers[name], prefix) {
+		for _, variable := range p.webhookHeader(name, settings.Headers[name], prefix) {
 			hasTemplate = name
 			if value, ok := p.config.Env[variable]; ok {
-				asked.Env[variable] = value
+				settings.Env[variable] = value
 			}
 		}
 	}
-	for _, field := range asked.Fields {
+	for _, field := range settings.Fields {
 		if !slices.Contains(webhookFields, field) {
 			p.problem("webhooks.allowed_fields: %q is not a field of a message; they are %s", field, strings.Join(webhookFields, ", "))
 		}
 	}
-	p.webhookURL(rules, asked)
-	if hasTemplate != "" && len(asked.Domains) == 0 {
+	p.webhookURL(rules, settings)
+	if hasTemplate != "" && len(settings.Domains) == 0 {
 		p.remark("webhooks.headers."+hasTemplate, "without webhooks.url.allowed_domains, the secret goes to any address that a caller names")
 	}
-	p.config.Settings.Webhooks = asked
+	p.config.Settings.Webhooks = settings
 }
 
 // webhookURL reads the rules for addresses.
-func (p *parser) webhookURL(value json.RawMessage, asked *build.Webhooks) {
+func (p *parser) webhookURL(value json.RawMessage, settings *build.Webhooks) {
 	const path = "webhooks.url"
 	if !asks(value) {
 		return
 	}
-	asked.HTTPS, asked.MaxLength = true, defaultURLLength
+	settings.HTTPS, settings.MaxLength = true, defaultURLLength
 	p.objectIn(path, value, `{"require_https": true}`, map[string]any{
-		"require_https": &asked.HTTPS, "allowed_domains": &asked.Domains, "allowed_ports": &asked.Ports, "max_url_length": &asked.MaxLength,
-		"disable_loopback": &asked.NoLoopback, "disable_private_ips": &asked.NoPrivate,
+		"require_https": &settings.HTTPS, "allowed_domains": &settings.Domains, "allowed_ports": &settings.Ports, "max_url_length": &settings.MaxLength,
+		"disable_loopback": &settings.NoLoopback, "disable_private_ips": &settings.NoPrivate,
 	})
-	if asked.MaxLength <= 0 {
+	if settings.MaxLength <= 0 {
 		p.problem("%s.max_url_length: must be more than 0", path)
 	}
-	for _, domain := range asked.Domains {
+	for _, domain := range settings.Domains {
 		if rest := strings.TrimPrefix(domain, "*."); rest == "" || strings.ContainsAny(rest, "*/:@ ") {
 			p.problem(`%s.allowed_domains: must name one host with each string, as "hooks.example.com", or all hosts below a domain, as "*.example.com"`, path)
 		}
 	}
-	if slices.ContainsFunc(asked.Ports, func(port int) bool { return port < 1 || port > 65535 }) {
+	if slices.ContainsFunc(settings.Ports, func(port int) bool { return port < 1 || port > 65535 }) {
 		p.problem("%s.allowed_ports: must be numbers from 1 to 65535", path)
 	}
-	if !asked.NoLoopback {
+	if !settings.NoLoopback {
 		p.remark(path+".disable_loopback", "an address without a host is refused all the same, and the operator of the server must permit addresses of the machine")
 	}
 }

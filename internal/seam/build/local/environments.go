@@ -55,18 +55,18 @@ func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (str
 	name := filepath.Join(j.spec.Workspace, "environments", hex.EncodeToString(digest.Sum(nil)))
 	b := j.builder
 	kept := filepath.Join(b.cfg.Dir, "kept", name)
-	if there, err := j.enterEnvironment(name); err != nil || there {
+	if exists, err := j.enterEnvironment(name); err != nil || exists {
 		return kept, err
 	}
 	if err := j.makeEnvironment(ctx, p, lock); err != nil {
 		return "", err
 	}
 	err = b.publish(kept, func(temp string) error {
-		made := filepath.Join(temp, staged)
-		if err := moveDir(filepath.Join(b.dirOf(j.spec.Revision), staged), made); err != nil {
+		target := filepath.Join(temp, staged)
+		if err := moveDir(filepath.Join(b.dirOf(j.spec.Revision), staged), target); err != nil {
 			return err
 		}
-		if err := shareFiles(ctx, filepath.Dir(kept), made); err != nil {
+		if err := shareFiles(ctx, filepath.Dir(kept), target); err != nil {
 			b.cfg.Log.Warn("an environment shares not all files that it could", "environment", name, "error", err)
 		}
 		return nil
@@ -74,15 +74,15 @@ func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (str
 	if err != nil {
 		return "", err
 	}
-	there, err := j.enterEnvironment(name)
-	if err == nil && !there {
+	exists, err := j.enterEnvironment(name)
+	if err == nil && !exists {
 		err = fmt.Errorf("the environment %s was erased when it had just been made", name)
 	}
 	return kept, errors.Join(err, b.eraseEnvironments(filepath.Dir(kept)))
 }
 
 // enterEnvironment notes that the build uses an environment, if the environment is there.
-func (j *job) enterEnvironment(name string) (there bool, err error) {
+func (j *job) enterEnvironment(name string) (exists bool, err error) {
 	b := j.builder
 	b.environments.mu.Lock()
 	defer b.environments.mu.Unlock()
@@ -127,10 +127,10 @@ func (b *Builder) eraseEnvironments(all string) error {
 // build's directory. The environment shares its files with nothing else, not with uv's cache
 // either. Its programs find their interpreter wherever the environment is moved to.
 func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error {
-	made := filepath.Join(j.builder.dirOf(j.spec.Revision), staged)
+	target := filepath.Join(j.builder.dirOf(j.spec.Revision), staged)
 	create := step{
 		what: "the creation of", text: "an environment for the dependencies", dir: p.dir, reason: build.ReasonRuntimeMissing,
-		args: []string{p.uv, "venv", "--quiet", "--relocatable", "--python", p.interpreter, made},
+		args: []string{p.uv, "venv", "--quiet", "--relocatable", "--python", p.interpreter, target},
 	}
 	if err := j.runStep(ctx, create); err != nil {
 		return err
@@ -139,12 +139,12 @@ func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error 
 	if err != nil {
 		return err
 	}
-	if err := j.install(ctx, p, made, "--compile-bytecode", "-r", lock); err != nil {
+	if err := j.install(ctx, p, target, "--compile-bytecode", "-r", lock); err != nil {
 		return err
 	}
 	return j.runStep(ctx, step{
 		what: "the compilation of", text: "the runtime", dir: p.dir, reason: build.ReasonRuntimeMissing,
-		args: []string{filepath.Join(made, "bin", "python"), "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", runtime},
+		args: []string{filepath.Join(target, "bin", "python"), "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", runtime},
 	})
 }
 
@@ -173,14 +173,14 @@ func (j *job) addRuntime(ctx context.Context, environment, runtimeDir string) (p
 
 // packagesOf finds the directory of an environment that packages are installed into.
 func packagesOf(root *os.Root, environment string) (string, error) {
-	found, err := fs.Glob(root.FS(), filepath.Join(environment, "lib", "python3*", "site-packages"))
-	if err == nil && len(found) != 1 {
-		err = fmt.Errorf("%s has %d directories for packages", environment, len(found))
+	packages, err := fs.Glob(root.FS(), filepath.Join(environment, "lib", "python3*", "site-packages"))
+	if err == nil && len(packages) != 1 {
+		err = fmt.Errorf("%s has %d directories for packages", environment, len(packages))
 	}
 	if err != nil {
 		return "", err
 	}
-	return found[0], nil
+	return packages[0], nil
 }
 
 // linkEnvironment puts links to all entries of an environment into the environment of a build,

@@ -110,17 +110,17 @@ func (j *job) clone(ctx context.Context, tree string) (commit, error) {
 	if err := g.findRef(ctx, ref); err != nil {
 		return commit{}, err
 	}
-	found, err := g.fetch(ctx, ref)
+	fetched, err := g.fetch(ctx, ref)
 	if err != nil {
 		return commit{}, err
 	}
-	if err := j.note(revisionlog.Info, "commit %s", found.id); err != nil {
+	if err := j.note(revisionlog.Info, "commit %s", fetched.id); err != nil {
 		return commit{}, err
 	}
-	if err := g.checkPaths(ctx, found.id); err != nil {
-		return found, err
+	if err := g.checkPaths(ctx, fetched.id); err != nil {
+		return fetched, err
 	}
-	return found, g.checkOut(ctx, found.id)
+	return fetched, g.checkOut(ctx, fetched.id)
 }
 
 // refusePrivate refuses a repository of this machine that is one of the server's own files:
@@ -226,10 +226,10 @@ func (g git) fetch(ctx context.Context, ref string) (commit, error) {
 	case ran.failed():
 		return commit{}, build.Fail(build.ReasonRefNotFound, "%s of the repository %s does not name a commit.", ref, g.repo.URL)
 	}
-	id, made, _ := strings.Cut(strings.TrimSpace(shown.String()), " ")
-	found := commit{id: id, url: g.repo.URL}
-	found.made, err = time.Parse(time.RFC3339, made)
-	return found, err
+	id, date, _ := strings.Cut(strings.TrimSpace(shown.String()), " ")
+	fetched := commit{id: id, url: g.repo.URL}
+	fetched.made, err = time.Parse(time.RFC3339, date)
+	return fetched, err
 }
 
 // checkOut writes the commit's files and the files of its submodules.

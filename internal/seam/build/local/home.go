@@ -89,11 +89,11 @@ func (b *Builder) notes(name string) (map[string]string, error) {
 // directory of the files that are kept for the workspace.
 func (b *Builder) enterHome(workspace, revision string) (dir string, err error) {
 	entered := home{workspace, 1}
-	there, err := b.homesOf(workspace)
+	homes, err := b.homesOf(workspace)
 	if err != nil {
 		return "", err
 	}
-	for number := range there {
+	for number := range homes {
 		entered.number = max(entered.number, number)
 	}
 	if takesMore(b.homeDir(entered), b.cfg.HomeMB) {
@@ -127,15 +127,15 @@ func (b *Builder) makeHome(dir string) error {
 		return err
 	}
 	// If this server dies here, the next server erases the directory.
-	made, err := os.MkdirTemp(b.erasedDir(), "")
+	temp, err := os.MkdirTemp(b.erasedDir(), "")
 	if err != nil {
 		return err
 	}
 	settings := fmt.Appendf(nil, "--mutex %q\n--cache-folder %q\n", "file:"+filepath.Join(dir, ".yarn-mutex"), filepath.Join(dir, ".cache", "yarn"))
-	if err := replaceFile(filepath.Join(made, ".yarnrc"), settings); err != nil {
-		return errors.Join(err, os.RemoveAll(made))
+	if err := replaceFile(filepath.Join(temp, ".yarnrc"), settings); err != nil {
+		return errors.Join(err, os.RemoveAll(temp))
 	}
-	return os.Rename(made, dir)
+	return os.Rename(temp, dir)
 }
 
 // leaveHome notes that a build is gone, and erases the homes that have not been used for long.
@@ -170,23 +170,23 @@ func (b *Builder) unusedHomes() (unused []string, err error) {
 		return nil, err
 	}
 	for _, workspace := range workspaces {
-		there, err := b.homesOf(workspace.Name())
+		homes, err := b.homesOf(workspace.Name())
 		if err != nil {
 			return nil, err
 		}
 		for _, used := range b.homes.of {
 			if used.workspace == workspace.Name() {
-				there[used.number] = time.Now()
+				homes[used.number] = time.Now()
 			}
 		}
-		resting := len(there)
-		for number, used := range there {
+		resting := len(homes)
+		for number, used := range homes {
 			if time.Since(used) >= homeRest {
 				unused = append(unused, b.homeDir(home{workspace.Name(), number}))
 				resting--
 			}
 		}
-		if resting == 0 && len(there) > 0 {
+		if resting == 0 && len(homes) > 0 {
 			unused = append(unused, b.keptOf(workspace.Name()), filepath.Join(b.cfg.Dir, "cache", workspace.Name()))
 		}
 	}
@@ -200,7 +200,7 @@ func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	there := map[int]time.Time{}
+	homes := map[int]time.Time{}
 	for _, entry := range entries {
 		number, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -213,9 +213,9 @@ func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
 		if err != nil {
 			return nil, err
 		}
-		there[number] = info.ModTime()
+		homes[number] = info.ModTime()
 	}
-	return there, nil
+	return homes, nil
 }
 
 // listed returns the entries of a directory. The directory may be absent.

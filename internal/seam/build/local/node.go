@@ -71,14 +71,14 @@ func (j *job) checkNode(ctx context.Context, tree string, config framework.Confi
 	if err != nil || ran.failed() {
 		return "", errors.Join(fmt.Errorf("node --version: %s", ran.lastWords()), err)
 	}
-	there := strings.TrimPrefix(strings.TrimSpace(printed.String()), "v")
-	if config.Version == "" || framework.Major(there) == framework.Major(config.Version) {
-		return there, nil
+	version := strings.TrimPrefix(strings.TrimSpace(printed.String()), "v")
+	if config.Version == "" || framework.Major(version) == framework.Major(config.Version) {
+		return version, nil
 	}
-	if framework.Major(there) < framework.Major(config.Version) {
-		return "", build.Fail(build.ReasonRuntimeMissing, "node_version asks for Node %s, and this machine has %s.", config.Version, there)
+	if framework.Major(version) < framework.Major(config.Version) {
+		return "", build.Fail(build.ReasonRuntimeMissing, "node_version asks for Node %s, and this machine has %s.", config.Version, version)
 	}
-	return there, j.note(revisionlog.Info, "node_version: asks for Node %s; this machine has %s, which is used", config.Version, there)
+	return version, j.note(revisionlog.Info, "node_version: asks for Node %s; this machine has %s, which is used", config.Version, version)
 }
 
 // installCommand returns the install command that was configured, or else the command of the

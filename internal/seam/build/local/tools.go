@@ -35,7 +35,7 @@ func findTools(path, private string, users bool) tools {
 	if private != "" && child.Confines() {
 		writable = append(child.Public(private), private)
 	}
-	found := tools{paths: map[string]string{}, refused: map[string]string{}, closed: map[string]string{}}
+	t := tools{paths: map[string]string{}, refused: map[string]string{}, closed: map[string]string{}}
 	var safe []string
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
@@ -45,11 +45,11 @@ func findTools(path, private string, users bool) tools {
 			safe = append(safe, dir)
 		}
 		for _, name := range toolNames {
-			found.consider(name, filepath.Join(dir, name), writable, users)
+			t.consider(name, filepath.Join(dir, name), writable, users)
 		}
 	}
-	found.path = strings.Join(safe, string(filepath.ListSeparator))
-	return found
+	t.path = strings.Join(safe, string(filepath.ListSeparator))
+	return t
 }
 
 // consider takes a program for a tool if no program was found for the tool so far.

@@ -42,9 +42,9 @@ func (e *engine) noteAdmitted(ref compute.Ref, named reference.Named, imageID st
 
 // wasAdmitted reports whether a registry has given an image to a release of the workspace.
 func (e *engine) wasAdmitted(ref compute.Ref, named reference.Named, imageID string) (bool, error) {
-	found, err := filepath.Glob(filepath.Join(e.admissions(ref.Workspace, "*"), admission(named, imageID)))
+	files, err := filepath.Glob(filepath.Join(e.admissions(ref.Workspace, "*"), admission(named, imageID)))
 	if err != nil {
 		return false, fmt.Errorf("look for the note of an image: %w", err)
 	}
-	return len(found) > 0, nil
+	return len(files) > 0, nil
 }

@@ -57,19 +57,19 @@ func (e *engine) pin(ctx context.Context, ref compute.Ref, image, policy string,
 	if err != nil {
 		return "", err
 	}
-	there, err := e.client.ImageInspect(ctx, image)
+	inspected, err := e.client.ImageInspect(ctx, image)
 	if err != nil {
 		return "", err
 	}
 	if silence == nil {
-		err = e.noteAdmitted(ref, named, there.ID)
+		err = e.noteAdmitted(ref, named, inspected.ID)
 	} else {
-		err = e.useWithoutAnswer(ref, image, named, there.ID, silence)
+		err = e.useWithoutAnswer(ref, image, named, inspected.ID, silence)
 	}
 	if err != nil || digested {
 		return image, err
 	}
-	return digestOf(there, named), nil
+	return digestOf(inspected, named), nil
 }
 
 // admit pulls an image, or asks its registry whether these credentials may have the image that is
@@ -139,13 +139,13 @@ func (e *engine) mustBeThere(ctx context.Context, image string) error {
 }
 
 // digestOf is the digest of an image in its repository, or else at the engine.
-func digestOf(there client.ImageInspectResult, named reference.Named) string {
-	for _, pinned := range there.RepoDigests {
+func digestOf(image client.ImageInspectResult, named reference.Named) string {
+	for _, pinned := range image.RepoDigests {
 		if of, err := reference.ParseDockerRef(pinned); err == nil && of.Name() == named.Name() {
 			return pinned
 		}
 	}
-	return there.ID
+	return image.ID
 }
 
 // credentials are the credentials for an image's registry. It is an error if that registry may

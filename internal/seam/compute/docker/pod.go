@@ -168,11 +168,11 @@ func userOf(context map[string]json.RawMessage) (user string, readOnly bool) {
 // volumes makes the replica's volumes. It returns their names at the engine, by their names in
 // the specification.
 func (e *engine) volumes(ctx context.Context, p pod, replicaName string) (map[string]string, error) {
-	made := map[string]string{}
+	labels := map[string]string{}
 	for _, v := range p.Volumes {
 		dir, err := v.emptyDir()
 		if err != nil {
-			return made, fmt.Errorf("volume %s: %w", v.name(), err)
+			return labels, fmt.Errorf("volume %s: %w", v.name(), err)
 		}
 		options := client.VolumeCreateOptions{Name: replicaName + "-" + v.name(), Driver: "local", Labels: e.labels(p, v.name())}
 		if dir.Medium != "" {
@@ -182,11 +182,11 @@ func (e *engine) volumes(ctx context.Context, p pod, replicaName string) (map[st
 			}
 		}
 		if _, err := e.client.VolumeCreate(ctx, options); err != nil {
-			return made, fmt.Errorf("create volume %s: %w", v.name(), err)
+			return labels, fmt.Errorf("create volume %s: %w", v.name(), err)
 		}
-		made[v.name()] = options.Name
+		labels[v.name()] = options.Name
 	}
-	return made, nil
+	return labels, nil
 }
 
 func mountsOf(specs []mountSpec, volumes map[string]string) []mount.Mount {

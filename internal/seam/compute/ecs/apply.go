@@ -71,15 +71,15 @@ func (t *Target) apply(ctx context.Context, release compute.Release) error {
 // describe returns the release's service; nil if the service does not exist, or does not exist
 // any more.
 func (t *Target) describe(ctx context.Context, ref compute.Ref) (*types.Service, error) {
-	found, err := t.ecs.DescribeServices(ctx, &ecs.DescribeServicesInput{
+	described, err := t.ecs.DescribeServices(ctx, &ecs.DescribeServicesInput{
 		Cluster: aws.String(t.cfg.Cluster), Services: []string{t.names.of(ref)}, Include: []types.ServiceField{types.ServiceFieldTags},
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range found.Services {
-		if status := aws.ToString(found.Services[i].Status); status == active || status == draining {
-			return &found.Services[i], nil
+	for i := range described.Services {
+		if status := aws.ToString(described.Services[i].Status); status == active || status == draining {
+			return &described.Services[i], nil
 		}
 	}
 	return nil, nil

@@ -151,12 +151,12 @@ func (t *Target) pass(ctx context.Context, ref compute.Ref, wanted int32) (bool,
 	if err != nil || group == "" {
 		return false, err
 	}
-	found, err := t.elb.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: aws.String(group)})
+	health, err := t.elb.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: aws.String(group)})
 	if err != nil {
 		return false, err
 	}
 	passing := int32(0)
-	for _, target := range found.TargetHealthDescriptions {
+	for _, target := range health.TargetHealthDescriptions {
 		if target.TargetHealth != nil && target.TargetHealth.State == elbtypes.TargetHealthStateEnumHealthy {
 			passing++
 		}

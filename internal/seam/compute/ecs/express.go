@@ -50,13 +50,13 @@ func (t *Target) newestExpress(ctx context.Context, service *types.Service) (*ty
 // expressDeployments returns at most limit deployments of an Express service, the newest
 // first.
 func (t *Target) expressDeployments(ctx context.Context, service *types.Service, limit int32) ([]types.ServiceDeploymentBrief, error) {
-	found, err := t.ecs.ListServiceDeployments(ctx, &ecs.ListServiceDeploymentsInput{
+	described, err := t.ecs.ListServiceDeployments(ctx, &ecs.ListServiceDeploymentsInput{
 		Service: service.ServiceArn, Cluster: aws.String(t.cfg.Cluster), MaxResults: aws.Int32(limit),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return found.ServiceDeployments, nil
+	return described.ServiceDeployments, nil
 }
 
 // expressHistory is the number of deployments of an Express service among which expressReady
@@ -83,14 +83,14 @@ func (t *Target) expressReady(ctx context.Context, service *types.Service) (bool
 
 // describeExpress returns the Express service of a release; nil if there is no service.
 func (t *Target) describeExpress(ctx context.Context, ref compute.Ref) (*types.ECSExpressGatewayService, error) {
-	found, err := t.ecs.DescribeExpressGatewayService(ctx, &ecs.DescribeExpressGatewayServiceInput{ServiceArn: aws.String(t.names.service(ref))})
-	if isMissing(err) || (err == nil && found.Service == nil) {
+	described, err := t.ecs.DescribeExpressGatewayService(ctx, &ecs.DescribeExpressGatewayServiceInput{ServiceArn: aws.String(t.names.service(ref))})
+	if isMissing(err) || (err == nil && described.Service == nil) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return found.Service, nil
+	return described.Service, nil
 }
 
 // isMissing reports whether an error says that there is no such service. ECS has several

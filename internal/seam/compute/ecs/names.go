@@ -102,9 +102,9 @@ func (n names) tags(ref compute.Ref) []tag {
 
 // tagsAs converts our tags to the tags of one AWS service.
 func tagsAs[T any](tags []tag, as func(key, value *string) T) []T {
-	made := make([]T, 0, len(tags))
+	list := make([]T, 0, len(tags))
 	for _, t := range tags {
-		made = append(made, as(&t.key, &t.value))
+		list = append(list, as(&t.key, &t.value))
 	}
-	return made
+	return list
 }

@@ -107,7 +107,7 @@ func (t *Target) moveTo(ctx context.Context, ref compute.Ref, definition string)
 // newestTask returns the newest task definition of a release; an empty one if there is no task
 // definition.
 func (t *Target) newestTask(ctx context.Context, ref compute.Ref) (*types.TaskDefinition, error) {
-	found, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(t.names.of(ref))})
+	described, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(t.names.of(ref))})
 	// ECS has no error of its own for a family that does not exist.
 	if _, missing := errors.AsType[*types.ClientException](err); missing {
 		return &types.TaskDefinition{}, nil
@@ -115,7 +115,7 @@ func (t *Target) newestTask(ctx context.Context, ref compute.Ref) (*types.TaskDe
 	if err != nil {
 		return nil, err
 	}
-	return found.TaskDefinition, nil
+	return described.TaskDefinition, nil
 }
 
 // restartOf is the id of the restart that a task definition was made for. It is "" for the

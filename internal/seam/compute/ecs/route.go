@@ -54,18 +54,18 @@ func (t *Target) route(ctx context.Context, ref compute.Ref) (string, error) {
 
 // targetGroup returns the ARN of the release's target group, "" if there is no target group.
 func (t *Target) targetGroup(ctx context.Context, ref compute.Ref) (string, error) {
-	found, err := t.elb.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{Names: []string{t.names.targetGroup(ref)}})
-	if _, missing := errors.AsType[*types.TargetGroupNotFoundException](err); missing || (err == nil && len(found.TargetGroups) == 0) {
+	described, err := t.elb.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{Names: []string{t.names.targetGroup(ref)}})
+	if _, missing := errors.AsType[*types.TargetGroupNotFoundException](err); missing || (err == nil && len(described.TargetGroups) == 0) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return aws.ToString(found.TargetGroups[0].TargetGroupArn), nil
+	return aws.ToString(described.TargetGroups[0].TargetGroupArn), nil
 }
 
 func (t *Target) createTargetGroup(ctx context.Context, ref compute.Ref) (string, error) {
-	made, err := t.elb.CreateTargetGroup(ctx, &elb.CreateTargetGroupInput{
+	created, err := t.elb.CreateTargetGroup(ctx, &elb.CreateTargetGroupInput{
 		Name: aws.String(t.names.targetGroup(ref)), VpcId: aws.String(t.cfg.VPC),
 		Protocol: types.ProtocolEnumHttp, Port: aws.Int32(port), TargetType: types.TargetTypeEnumIp,
 		HealthCheckProtocol: types.ProtocolEnumHttp, HealthCheckPath: aws.String("/ping"), Matcher: &types.Matcher{HttpCode: aws.String("200")},
@@ -75,7 +75,7 @@ func (t *Target) createTargetGroup(ctx context.Context, ref compute.Ref) (string
 	if err != nil {
 		return "", err
 	}
-	return aws.ToString(made.TargetGroups[0].TargetGroupArn), nil
+	return aws.ToString(created.TargetGroups[0].TargetGroupArn), nil
 }
 
 func (t *Target) elbTags(tags []tag) []types.Tag {

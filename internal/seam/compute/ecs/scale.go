@@ -64,11 +64,11 @@ func (t *Target) scaleExpress(ctx context.Context, ref compute.Ref) (compute.Sta
 	if service == nil {
 		return absent, nil
 	}
-	found, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: service.TaskDefinition})
+	described, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: service.TaskDefinition})
 	if err != nil {
 		return compute.Status{}, err
 	}
-	label := labelOf(found.TaskDefinition, labelJobs)
+	label := labelOf(described.TaskDefinition, labelJobs)
 	if label == "" {
 		return healthy, nil // the number of its replicas does not change
 	}

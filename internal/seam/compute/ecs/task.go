@@ -91,11 +91,11 @@ func (t *Target) define(ctx context.Context, release compute.Release, restartID 
 	if restartID != "" {
 		input.ContainerDefinitions[0].DockerLabels[labelRestart] = restartID
 	}
-	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
+	registered, err := t.ecs.RegisterTaskDefinition(ctx, input)
 	if err != nil {
 		return "", err
 	}
-	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
+	return aws.ToString(registered.TaskDefinition.TaskDefinitionArn), nil
 }
 
 // taskOf describes each task of a release.
@@ -134,7 +134,7 @@ func refersTo(definition *types.TaskDefinition, secretARN string) bool {
 }
 
 func (t *Target) containerOf(release compute.Release, env environment, secretARN string) types.ContainerDefinition {
-	made := types.ContainerDefinition{
+	definition := types.ContainerDefinition{
 		Name: aws.String(container), Image: aws.String(release.Artifact.Image), Essential: aws.Bool(true),
 		PortMappings: []types.PortMapping{{Name: aws.String("http"), ContainerPort: aws.Int32(port), Protocol: types.TransportProtocolTcp}},
 		StopTimeout:  aws.Int32(stopTimeout),
@@ -143,17 +143,17 @@ func (t *Target) containerOf(release compute.Release, env environment, secretARN
 		LinuxParameters: &types.LinuxParameters{InitProcessEnabled: aws.Bool(true)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(env.plain)) {
-		made.Environment = append(made.Environment, types.KeyValuePair{Name: aws.String(name), Value: aws.String(env.plain[name])})
+		definition.Environment = append(definition.Environment, types.KeyValuePair{Name: aws.String(name), Value: aws.String(env.plain[name])})
 	}
 	for _, name := range slices.Sorted(maps.Keys(env.secret)) {
-		made.Secrets = append(made.Secrets, types.Secret{Name: aws.String(name), ValueFrom: aws.String(secretARN + ":" + name + "::")})
+		definition.Secrets = append(definition.Secrets, types.Secret{Name: aws.String(name), ValueFrom: aws.String(secretARN + ":" + name + "::")})
 	}
 	if t.cfg.LogGroup != "" {
-		made.LogConfiguration = &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
+		definition.LogConfiguration = &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
 			"awslogs-group": t.cfg.LogGroup, "awslogs-region": t.cfg.AWS.Region, "awslogs-stream-prefix": release.Revision,
 			// An agent must not wait for its logs.
 			"mode": "non-blocking",
 		}}
 	}
-	return made
+	return definition
 }

@@ -154,7 +154,7 @@ func (c Config) mostDisk() int64 { return int64(c.DiskMB) << 20 }
 // lookAtDisk ends the agents of the releases whose files take too much disk.
 func (m *machine) lookAtDisk() {
 	running := m.disk.agents()
-	held := child.Held(m.cfg.Dir, processesOf(running))
+	held := child.HeldBytes(m.cfg.Dir, processesOf(running))
 	for _, agents := range running {
 		first, removed := agents[0], int64(0)
 		for _, a := range agents {

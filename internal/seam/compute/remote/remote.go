@@ -92,7 +92,7 @@ func (t *Target) Acquire(_ context.Context, ref compute.Ref) (compute.Endpoint, 
 // Ends raises the alarm for the agents of the host that have ended since the last call of
 // Ends. An end may be reported twice, but no end is lost while the host lives.
 func (t *Target) Ends(ctx context.Context, alarm compute.Alarm) error {
-	ends, err := wire.Post[[]wire.End](ctx, t.host, wire.Ends, wire.Told{})
+	ends, err := wire.Post[[]wire.End](ctx, t.host, wire.Ends, wire.AckEnds{})
 	if err != nil {
 		return fmt.Errorf("ask for agents that have ended: %w", err)
 	}
@@ -102,7 +102,7 @@ func (t *Target) Ends(ctx context.Context, alarm compute.Alarm) error {
 	for _, end := range ends {
 		alarm(ctx, end.Ref, end.Status)
 	}
-	if _, err := wire.Post[[]wire.End](ctx, t.host, wire.Ends, wire.Told{Number: ends[len(ends)-1].Number}); err != nil {
+	if _, err := wire.Post[[]wire.End](ctx, t.host, wire.Ends, wire.AckEnds{Number: ends[len(ends)-1].Number}); err != nil {
 		return fmt.Errorf("forget agents that have ended: %w", err)
 	}
 	return nil

@@ -248,7 +248,7 @@ func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), st
 	r.turn = (r.turn + 1) % len(r.slots)
 	chosen.callers++
 	r.callers++
-	r.tellScaler()
+	r.wakeScaler()
 	endpoint = compute.Endpoint{URL: chosen.url, Token: r.spec.Token, Revision: r.revision, Witness: chosen.life}
 	return endpoint, sync.OnceFunc(chosen.leave), r.status, r.changed
 }
@@ -275,7 +275,7 @@ func (r *release) queue(v *visitor) (changed <-chan struct{}) {
 	if !v.queued {
 		v.queued = true
 		r.waiting++
-		r.tellScaler()
+		r.wakeScaler()
 	}
 	return r.changed
 }
@@ -295,13 +295,13 @@ func (r *release) giveUp(v *visitor) {
 	if v.queued {
 		r.unqueue(v)
 		r.idleSince = time.Now()
-		r.tellScaler()
+		r.wakeScaler()
 	}
 }
 
-// tellScaler announces a change of the amount of work, if there is a scaler. The caller holds
+// wakeScaler announces a change of the amount of work, if there is a scaler. The caller holds
 // r.mu.
-func (r *release) tellScaler() {
+func (r *release) wakeScaler() {
 	if r.highest > r.lowest {
 		r.announce()
 	}

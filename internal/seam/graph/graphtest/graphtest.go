@@ -154,12 +154,12 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 	a.stream(r.Context(), w, invocation)
 }
 
-func (a *Agent) rule(ctx context.Context, w http.ResponseWriter, asked graph.Invocation) {
+func (a *Agent) rule(ctx context.Context, w http.ResponseWriter, invocation graph.Invocation) {
 	if a.Rule == nil {
 		http.Error(w, "the repository has no authentication of its own", http.StatusNotFound)
 		return
 	}
-	answer, err := a.Rule(ctx, asked)
+	answer, err := a.Rule(ctx, invocation)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -168,12 +168,12 @@ func (a *Agent) rule(ctx context.Context, w http.ResponseWriter, asked graph.Inv
 	_, _ = io.WriteString(w, answer) // a client that is gone needs no answer
 }
 
-func (a *Agent) embed(w http.ResponseWriter, asked graph.Invocation) {
-	if a.Embed == nil || asked.Embed == nil {
+func (a *Agent) embed(w http.ResponseWriter, invocation graph.Invocation) {
+	if a.Embed == nil || invocation.Embed == nil {
 		http.Error(w, "the repository embeds no texts", http.StatusNotFound)
 		return
 	}
-	embeddings, err := a.Embed(*asked.Embed)
+	embeddings, err := a.Embed(*invocation.Embed)
 	if err != nil {
 		embeddings = graph.Embeddings{Error: err.Error()}
 	}

@@ -68,11 +68,11 @@ func (r *Registry) Repository(_ context.Context, ref registry.Ref) (string, erro
 
 // Push makes the repository and returns a token for it.
 func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, error) {
-	made, err := r.make(ctx, ref)
+	created, err := r.make(ctx, ref)
 	if err != nil {
 		return registry.Grant{}, fmt.Errorf("make repository: %w", err)
 	}
-	narrowed, err := r.assume(ctx, ref, aws.ToString(made.RepositoryArn))
+	narrowed, err := r.assume(ctx, ref, aws.ToString(created.RepositoryArn))
 	if err != nil {
 		return registry.Grant{}, fmt.Errorf("assume role: %w", err)
 	}
@@ -83,7 +83,7 @@ func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, 
 	if until := narrowed.Expires; until.Before(expires) {
 		expires = until
 	}
-	return registry.Grant{Repository: aws.ToString(made.RepositoryUri), Username: username, Token: token, Expires: expires}, nil
+	return registry.Grant{Repository: aws.ToString(created.RepositoryUri), Username: username, Token: token, Expires: expires}, nil
 }
 
 // make creates the repository unless it exists. Clients push the same tag again: tags can move.
@@ -97,11 +97,11 @@ func (r *Registry) make(ctx context.Context, ref registry.Ref) (types.Repository
 	if _, ok := errors.AsType[*types.RepositoryAlreadyExistsException](err); !ok {
 		return types.Repository{}, err
 	}
-	found, err := r.images.DescribeRepositories(ctx, &ecr.DescribeRepositoriesInput{RepositoryNames: []string{*r.nameOf(ref)}})
+	images, err := r.images.DescribeRepositories(ctx, &ecr.DescribeRepositoriesInput{RepositoryNames: []string{*r.nameOf(ref)}})
 	if err != nil {
 		return types.Repository{}, err
 	}
-	return found.Repositories[0], nil
+	return images.Repositories[0], nil
 }
 
 // assume returns credentials of the role that are limited to one repository.
@@ -199,7 +199,7 @@ func (r *Registry) Keep(ctx context.Context, ref registry.Ref, images []string) 
 
 // old returns the images that may be removed.
 func (r *Registry) old(ctx context.Context, ref registry.Ref, kept []string) ([]types.ImageIdentifier, error) {
-	var found []types.ImageIdentifier
+	var images []types.ImageIdentifier
 	pages := ecr.NewDescribeImagesPaginator(r.images, &ecr.DescribeImagesInput{RepositoryName: r.nameOf(ref)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -209,11 +209,11 @@ func (r *Registry) old(ctx context.Context, ref registry.Ref, kept []string) ([]
 		for _, image := range page.ImageDetails {
 			named := slices.Contains(kept, aws.ToString(image.ImageDigest)) || slices.ContainsFunc(image.ImageTags, func(tag string) bool { return slices.Contains(kept, tag) })
 			if !named && r.cfg.Now().Sub(aws.ToTime(image.ImagePushedAt)) >= lull {
-				found = append(found, types.ImageIdentifier{ImageDigest: image.ImageDigest})
+				images = append(images, types.ImageIdentifier{ImageDigest: image.ImageDigest})
 			}
 		}
 	}
-	return found, nil
+	return images, nil
 }
 
 func (r *Registry) remove(ctx context.Context, ref registry.Ref, images []types.ImageIdentifier) error {

@@ -269,11 +269,11 @@ func (r *Registry) write(name string, content []byte) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, r.root.Remove(unfinished))
 	}
-	return r.settle(unfinished, name)
+	return r.publish(unfinished, name)
 }
 
-// settle gives a file that is on the disk its name, and puts the name on the disk, too.
-func (r *Registry) settle(unfinished, name string) error {
+// publish gives a file that is on the disk its name, and puts the name on the disk, too.
+func (r *Registry) publish(unfinished, name string) error {
 	if err := r.root.Rename(unfinished, name); err != nil {
 		return err
 	}

@@ -117,16 +117,16 @@ func (r *Registry) isRecent(file string) (bool, error) {
 // sweep removes the other blobs that no client has asked for in a while, then the files which
 // say that a removed blob is a manifest, and the tags whose blob is gone.
 func (r *Registry) sweep(dir string, stays kept) error {
-	there := kept{}
+	present := kept{}
 	err := r.each(path.Join(dir, blobs), func(name string) (err error) {
-		there[name], err = r.staysOrGoes(path.Join(dir, blobs, name), stays[name])
+		present[name], err = r.staysOrGoes(path.Join(dir, blobs, name), stays[name])
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	err = r.each(path.Join(dir, manifests), func(name string) error {
-		if there[name] {
+		if present[name] {
 			return nil
 		}
 		return r.root.Remove(path.Join(dir, manifests, name))
@@ -136,7 +136,7 @@ func (r *Registry) sweep(dir string, stays kept) error {
 	}
 	return r.each(path.Join(dir, tags), func(name string) error {
 		of, err := r.tagged(dir, name)
-		if err == nil && !there[of.Encoded()] {
+		if err == nil && !present[of.Encoded()] {
 			err = r.root.Remove(path.Join(dir, tags, name))
 		}
 		return err

@@ -94,7 +94,7 @@ func (r *Registry) openUpload(ctx context.Context, repo, name string, from int64
 
 // Write appends to the received part.
 func (u *upload) Write(data []byte) (int, error) {
-	if u.refusal.error = u.take(int64(len(data))); u.refusal.error != nil {
+	if u.refusal.error = u.reserve(int64(len(data))); u.refusal.error != nil {
 		return 0, u.refusal.error
 	}
 	n, err := u.file.Write(data)
@@ -105,8 +105,8 @@ func (u *upload) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// take checks that new bytes continue the received part, and takes them from the room.
-func (u *upload) take(n int64) (err error) {
+// reserve checks that new bytes continue the received part, and takes them from the room.
+func (u *upload) reserve(n int64) (err error) {
 	if u.from >= 0 && u.from != u.size {
 		return fmt.Errorf("%w: %d bytes have arrived, this begins at %d", ociregistry.ErrRangeInvalid, u.size, u.from)
 	}
@@ -173,11 +173,11 @@ func (u *upload) Commit(of ociregistry.Digest) (ociregistry.Descriptor, error) {
 	if err != nil {
 		return ociregistry.Descriptor{}, err
 	}
-	found, err := digest.FromReader(io.NewSectionReader(u.file, 0, u.size))
+	sum, err := digest.FromReader(io.NewSectionReader(u.file, 0, u.size))
 	if err != nil {
 		return ociregistry.Descriptor{}, err
 	}
-	if found != of {
+	if sum != of {
 		return ociregistry.Descriptor{}, errors.Join(ociregistry.ErrDigestInvalid, u.Cancel())
 	}
 	if err := errors.Join(u.file.Sync(), u.Close()); err != nil {
@@ -186,7 +186,7 @@ func (u *upload) Commit(of ociregistry.Digest) (ociregistry.Descriptor, error) {
 	r := u.registry
 	r.use.RLock()
 	defer r.use.RUnlock()
-	if err := r.settle(path.Join(u.dir, uploads, u.name), path.Join(u.dir, blobs, name)); err != nil {
+	if err := r.publish(path.Join(u.dir, uploads, u.name), path.Join(u.dir, blobs, name)); err != nil {
 		return ociregistry.Descriptor{}, missing(err, ociregistry.ErrBlobUploadUnknown)
 	}
 	return r.touch(u.dir, of)

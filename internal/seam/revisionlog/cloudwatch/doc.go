@@ -10,5 +10,5 @@
 // CloudWatch sends no wake-ups, so a watcher is woken at intervals: 3 s after new lines, and up to
 // 24 s while the log is silent. The service allows an account a few of these requests per second.
 // If it refuses a request, the error is ErrBusy, and the watcher is woken later. It takes some
-// seconds until CloudWatch shows a line. Lag covers this delay.
+// seconds until CloudWatch shows a line. MaxDelay covers this delay.
 package cloudwatch

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// lag is how long a line may take from an agent's standard output to an answer, because
+	// maxDelay is how long a line may take from an agent's standard output to an answer, because
 	// the log driver and CodeBuild send batches.
-	lag = 10 * time.Second
+	maxDelay = 10 * time.Second
 	// eventLimit is the most events that one request may ask for.
 	eventLimit = 10000
 	// skew is how far the clocks of the account's machines may differ.
@@ -65,15 +65,15 @@ func New(cfg Config) *Logs {
 	}
 }
 
-// Lag is how long after its printing a line may appear.
-func (r *Logs) Lag() time.Duration { return lag }
+// MaxDelay is how long after its printing a line may appear.
+func (r *Logs) MaxDelay() time.Duration { return maxDelay }
 
 // Read returns a page of a log.
 func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
 	if !id.Valid(log.Revision) {
 		return revisionlog.Page{}, fmt.Errorf("log of revision %q: not an id", log.Revision)
 	}
-	after, err := parsePlace(query.After)
+	after, err := parsePosition(query.After)
 	if err != nil {
 		return revisionlog.Page{}, err
 	}
@@ -83,19 +83,19 @@ func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.
 	}
 	events, more, err := r.find(ctx, request(group, log, query, after), query, after)
 	if throttles.IsErrorThrottle(err) == aws.TrueTernary {
-		r.tell(log, (*watcher).refused)
+		r.notify(log, (*watcher).refused)
 		err = revisionlog.ErrBusy
 	}
 	if err != nil {
 		return revisionlog.Page{}, fmt.Errorf("read %s log of revision %s: %w", log.Kind, log.Revision, err)
 	}
 	if len(events) > 0 && !query.Backward {
-		r.tell(log, (*watcher).found)
+		r.notify(log, (*watcher).found)
 	}
 	page := revisionlog.Page{Next: query.After, More: more || len(events) > query.Limit}
 	for _, event := range events[:min(len(events), query.Limit)] {
 		message := strings.TrimRight(aws.ToString(event.Message), "\r\n")
-		page.Next = placeOf(event).String()
+		page.Next = positionOf(event).String()
 		page.Lines = append(page.Lines, revisionlog.Line{
 			ID: page.Next, Timestamp: time.UnixMilli(aws.ToInt64(event.Timestamp)).UTC(), Level: revisionlog.LevelOf(message), Message: message,
 		})
@@ -135,29 +135,29 @@ func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsIn
 	if input.EndTime != nil && *input.EndTime < *input.StartTime {
 		return nil, false, nil
 	}
-	order := comparePlaces
+	order := comparePositions
 	if query.Backward {
-		order = func(a, b logPosition) int { return comparePlaces(b, a) }
+		order = func(a, b logPosition) int { return comparePositions(b, a) }
 	}
 	for {
-		found, err := r.logs.FilterLogEvents(ctx, input)
+		page, err := r.logs.FilterLogEvents(ctx, input)
 		if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 			return events, false, nil // nothing was printed yet
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		for _, event := range found.Events {
-			if after.event == "" || order(placeOf(event), after) > 0 {
+		for _, event := range page.Events {
+			if after.event == "" || order(positionOf(event), after) > 0 {
 				events = append(events, event)
 			}
 		}
-		more = aws.ToString(found.NextToken) != ""
+		more = aws.ToString(page.NextToken) != ""
 		if !more || isCut(events, query.Limit) {
-			slices.SortFunc(events, func(a, b types.FilteredLogEvent) int { return order(placeOf(a), placeOf(b)) })
+			slices.SortFunc(events, func(a, b types.FilteredLogEvent) int { return order(positionOf(a), positionOf(b)) })
 			return events, more, nil
 		}
-		input.NextToken = found.NextToken
+		input.NextToken = page.NextToken
 	}
 }
 
@@ -173,18 +173,18 @@ type logPosition struct {
 	event string
 }
 
-func placeOf(event types.FilteredLogEvent) logPosition {
+func positionOf(event types.FilteredLogEvent) logPosition {
 	return logPosition{aws.ToInt64(event.Timestamp), aws.ToString(event.EventId)}
 }
 
 func (p logPosition) String() string { return strconv.FormatInt(p.ms, 10) + "-" + p.event }
 
-// comparePlaces orders events. Their ids are numbers.
-func comparePlaces(a, b logPosition) int {
+// comparePositions orders events. Their ids are numbers.
+func comparePositions(a, b logPosition) int {
 	return cmp.Or(cmp.Compare(a.ms, b.ms), cmp.Compare(len(a.event), len(b.event)), cmp.Compare(a.event, b.event))
 }
 
-func parsePlace(text string) (logPosition, error) {
+func parsePosition(text string) (logPosition, error) {
 	if text == "" {
 		return logPosition{}, nil
 	}

@@ -41,8 +41,8 @@ func (r *Logs) Watch(log revisionlog.Log) revisionlog.Watcher {
 	return w
 }
 
-// tell tells the watchers of a log what a reader has met.
-func (r *Logs) tell(log revisionlog.Log, what func(*watcher)) {
+// notify passes to the watchers of a log what a reader has met.
+func (r *Logs) notify(log revisionlog.Log, what func(*watcher)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.watching[log] {

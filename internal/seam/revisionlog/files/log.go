@@ -103,8 +103,8 @@ func (l *Logs) Remove(revision string) error {
 	return errors.Join(failed, os.RemoveAll(filepath.Join(l.dir, revision)))
 }
 
-// Lag is zero: a line can be read as soon as it is written.
-func (l *Logs) Lag() time.Duration { return 0 }
+// MaxDelay is zero: a line can be read as soon as it is written.
+func (l *Logs) MaxDelay() time.Duration { return 0 }
 
 // release closes the files of a log when its last writer is closed.
 func (l *Logs) release(name revisionlog.Log, log *appender) error {

@@ -126,17 +126,17 @@ func (p *page) dropped(beginning int64, next []byte) {
 	p.take(line)
 }
 
-func (p *page) forward(ctx context.Context, found []segment) error {
-	for i, s := range found {
-		if i+1 < len(found) && found[i+1].start <= p.at {
+func (p *page) forward(ctx context.Context, segments []segment) error {
+	for i, s := range segments {
+		if i+1 < len(segments) && segments[i+1].start <= p.at {
 			continue
 		}
 		if err := p.forwardIn(ctx, s, i == 0 && p.at < s.start); err != nil {
 			return err
 		}
 		if p.full() {
-			info, err := os.Stat(found[len(found)-1].path)
-			p.More = err == nil && !p.over && p.at < found[len(found)-1].start+info.Size()
+			info, err := os.Stat(segments[len(segments)-1].path)
+			p.More = err == nil && !p.over && p.at < segments[len(segments)-1].start+info.Size()
 			return err
 		}
 	}
@@ -174,9 +174,9 @@ func (p *page) forwardIn(ctx context.Context, s segment, noting bool) error {
 	return ctx.Err()
 }
 
-func (p *page) backward(ctx context.Context, found []segment) error {
+func (p *page) backward(ctx context.Context, segments []segment) error {
 	behind := p.at // the line that ends here was the last one
-	for i, s := range slices.Backward(found) {
+	for i, s := range slices.Backward(segments) {
 		if behind >= 0 && s.start >= behind {
 			continue
 		}
@@ -188,7 +188,7 @@ func (p *page) backward(ctx context.Context, found []segment) error {
 			p.dropped(s.start, first)
 		}
 		if p.full() {
-			oldest := found[0].start
+			oldest := segments[0].start
 			p.More = !p.over && (p.begin > oldest || (oldest > 0 && p.at > oldest))
 			return nil
 		}

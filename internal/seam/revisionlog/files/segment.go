@@ -30,16 +30,16 @@ func segments(dir string, kind revisionlog.Kind) ([]segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []segment
+	var all []segment
 	for _, entry := range entries {
 		name, isSegment := strings.CutSuffix(entry.Name(), segmentSuffix)
 		digits, ofKind := strings.CutPrefix(name, string(kind)+".")
 		start, err := strconv.ParseInt(digits, 10, 64)
 		if isSegment && ofKind && err == nil {
-			found = append(found, segment{filepath.Join(dir, entry.Name()), start})
+			all = append(all, segment{filepath.Join(dir, entry.Name()), start})
 		}
 	}
-	return found, nil
+	return all, nil
 }
 
 // appender writes the newest file of a log and begins the next one when it is full.
@@ -62,13 +62,13 @@ func openAppender(dir string, kind revisionlog.Kind, wake func()) (*appender, er
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	found, err := segments(dir, kind)
+	all, err := segments(dir, kind)
 	if err != nil {
 		return nil, err
 	}
 	a := &appender{dir: dir, kind: kind, wake: wake}
-	if len(found) > 0 {
-		a.start = found[len(found)-1].start
+	if len(all) > 0 {
+		a.start = all[len(all)-1].start
 	}
 	if err := a.openSegment(); err != nil {
 		return nil, err
@@ -145,11 +145,11 @@ func (a *appender) rotate() error {
 	if err := full.Close(); err != nil {
 		return err
 	}
-	found, err := segments(a.dir, a.kind)
+	all, err := segments(a.dir, a.kind)
 	if err != nil {
 		return err
 	}
-	for _, old := range found[:max(0, len(found)-segmentCount)] {
+	for _, old := range all[:max(0, len(all)-segmentCount)] {
 		if err := os.Remove(old.path); err != nil {
 			return err
 		}

@@ -53,8 +53,8 @@ func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) 
 	return nil
 }
 
-// Lag is zero, like the lag of log files.
-func (r *Logs) Lag() time.Duration { return 0 }
+// MaxDelay is zero, like the lag of log files.
+func (r *Logs) MaxDelay() time.Duration { return 0 }
 
 // watcher learns of new lines from one answer of the host, which lasts as long as it does.
 type watcher struct {

@@ -63,20 +63,20 @@ func (c Config) create(ctx context.Context, number int) ([]byte, error) {
 	if len(c.Context) == 0 {
 		return nil, errors.New("without an encryption context a wrapped key would open anywhere")
 	}
-	made, err := c.Client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
+	generated, err := c.Client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
 		KeyId: &c.KeyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: c.Context,
 	})
 	if err != nil {
 		return nil, err
 	}
-	item := table.Item{Key: keys.DataKey(number), Body: made.CiphertextBlob, Attrs: table.Attrs{}}
-	if made.KeyId != nil {
-		item.Attrs[wrappedBy] = *made.KeyId
+	item := table.Item{Key: keys.DataKey(number), Body: generated.CiphertextBlob, Attrs: table.Attrs{}}
+	if generated.KeyId != nil {
+		item.Attrs[wrappedBy] = *generated.KeyId
 	}
 	if err := c.Table.Transact(ctx, table.Put{Item: item, If: table.Absent()}); err != nil {
 		return nil, fmt.Errorf("keep data key %d: %w", number, err)
 	}
-	return made.Plaintext, nil
+	return generated.Plaintext, nil
 }
 
 func (c Config) unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {

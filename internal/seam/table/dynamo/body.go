@@ -137,12 +137,12 @@ func (t *Table) loadBodies(ctx context.Context, heads []*head) (gone []int, err 
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	found, err := t.getAll(ctx, keys)
+	items, err := t.getAll(ctx, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read bodies: %w", err)
 	}
 	for i, h := range heads {
-		if h.wantsBody() && !h.assemble(found) {
+		if h.wantsBody() && !h.assemble(items) {
 			gone = append(gone, i)
 		}
 	}

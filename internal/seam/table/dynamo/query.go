@@ -32,7 +32,7 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 }
 
 // page reads the page behind a place.
-func (t *Table) page(ctx context.Context, query table.Query, after *table.Place) (page table.Page, err error) {
+func (t *Table) page(ctx context.Context, query table.Query, after *table.Position) (page table.Page, err error) {
 	size := 0
 	// It takes a second round when items are deleted between the reading of their heads and of
 	// their bodies.
@@ -43,7 +43,7 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Place)
 		}
 		size = held
 		if len(heads) > 0 {
-			last := query.PlaceOf(heads[len(heads)-1].Item)
+			last := query.PositionOf(heads[len(heads)-1].Item)
 			after = &last
 		}
 		if err := t.complete(ctx, heads); err != nil {
@@ -68,7 +68,7 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Place)
 // and bytes, and returns how many bytes the page then holds. more reports whether there is another
 // head behind them. It asks for no page of DynamoDB's behind the one that fills the page: where
 // bodies are large, a page of ours has few items, and what is read beyond it is read again.
-func (t *Table) collect(ctx context.Context, query table.Query, after *table.Place, items, size int) (heads []*head, held int, more bool, err error) {
+func (t *Table) collect(ctx context.Context, query table.Query, after *table.Position, items, size int) (heads []*head, held int, more bool, err error) {
 	input := t.queryInput(query)
 	if after != nil {
 		input.ExclusiveStartKey = startKey(query, *after)
@@ -134,7 +134,7 @@ func (e *expression) keyCondition(query table.Query) string {
 }
 
 // startKey is the place in the form that DynamoDB uses. There need not be an item any more.
-func startKey(query table.Query, place table.Place) stored {
+func startKey(query table.Query, place table.Position) stored {
 	key := storedKey(place.Key)
 	if query.Index != "" {
 		pk, sk := indexNames(query.Index)

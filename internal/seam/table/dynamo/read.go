@@ -73,14 +73,14 @@ func (t *Table) head(ctx context.Context, key table.Key) (*head, error) {
 
 // heads reads items, nil where there is no item. Items of one key are not shared.
 func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
-	found, err := t.getAll(ctx, keys)
+	items, err := t.getAll(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	now := t.seconds()
 	heads := make([]*head, len(keys))
 	for i, key := range keys {
-		h, err := decodeItem(found[key])
+		h, err := decodeItem(items[key])
 		if err != nil {
 			return nil, err
 		}
@@ -94,13 +94,13 @@ func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
 
 // getAll reads the items under keys, with consistent reads. Some of the keys may be equal.
 func (t *Table) getAll(ctx context.Context, keys []table.Key) (map[table.Key]stored, error) {
-	found := make(map[table.Key]stored, len(keys))
+	items := make(map[table.Key]stored, len(keys))
 	for some := range slices.Chunk(distinct(keys), maxBatchGet) {
-		if err := t.getSome(ctx, some, consistently, found); err != nil {
+		if err := t.getSome(ctx, some, consistently, items); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
+	return items, nil
 }
 
 func distinct(keys []table.Key) []table.Key {
@@ -129,7 +129,7 @@ var (
 
 // getSome reads one batch in the way of wanted. DynamoDB answers a part of it, at most 16 MB, and
 // names the keys that it has left out.
-func (t *Table) getSome(ctx context.Context, keys []table.Key, wanted types.KeysAndAttributes, found map[table.Key]stored) error {
+func (t *Table) getSome(ctx context.Context, keys []table.Key, wanted types.KeysAndAttributes, items map[table.Key]stored) error {
 	for _, key := range keys {
 		wanted.Keys = append(wanted.Keys, storedKey(key))
 	}
@@ -141,7 +141,7 @@ func (t *Table) getSome(ctx context.Context, keys []table.Key, wanted types.Keys
 			return err
 		}
 		for _, item := range out.Responses[t.name] {
-			found[keyOf(item)] = item
+			items[keyOf(item)] = item
 		}
 		if left = out.UnprocessedKeys; len(left) == 0 {
 			return nil

@@ -168,8 +168,8 @@ func (t *Table) read(some []*look, as types.KeysAndAttributes) {
 	for i, l := range some {
 		keys[i] = l.key
 	}
-	found := make(map[table.Key]stored, len(some))
-	err := t.getSome(t.open, keys, as, found)
+	items := make(map[table.Key]stored, len(some))
+	err := t.getSome(t.open, keys, as, items)
 	if t.open.Err() != nil {
 		return
 	}
@@ -177,7 +177,7 @@ func (t *Table) read(some []*look, as types.KeysAndAttributes) {
 		t.log.WarnContext(t.open, "Watched keys could not be read.", "keys", len(keys), "error", err)
 	}
 	for _, l := range some {
-		item := found[l.key]
+		item := items[l.key]
 		switch changed := t.looks.seen(l, textOf(item, nameTx), err == nil); {
 		case err != nil:
 			// The woken reader reads, and learns by its own read whether the table can be
@@ -190,7 +190,7 @@ func (t *Table) read(some []*look, as types.KeysAndAttributes) {
 }
 
 // seen notes a read, and says when the next one is due. It reports whether the item has
-// changed. What was read for a watch that has ended changes nothing.
+// changed. A read for a watch that has ended changes nothing.
 func (all *looks) seen(l *look, tx string, known bool) (changed bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -69,7 +69,7 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 	if err != nil {
 		return table.Page{}, err
 	}
-	rd, err := t.readers.take(ctx, query.PK)
+	rd, err := t.readers.acquire(ctx, query.PK)
 	if err != nil {
 		return table.Page{}, err
 	}
@@ -98,7 +98,7 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 			return page, err
 		}
 		if query.Full(len(page.Items), size) {
-			page.Cursor = query.CursorAfter(query.PlaceOf(page.Items[len(page.Items)-1]))
+			page.Cursor = query.CursorAfter(query.PositionOf(page.Items[len(page.Items)-1]))
 			return page, nil
 		}
 		item, err := readItem(r.conn, stmt, &r.scratch)
@@ -114,7 +114,7 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 
 // span is the half-open range of a query's statement. Its keys are zero, except a cursor's key
 // in an index.
-type span struct{ lower, upper table.Place }
+type span struct{ lower, upper table.Position }
 
 const (
 	// nextText, added to a text, makes the text that follows it directly in byte order.
@@ -123,7 +123,7 @@ const (
 	endText = "\xff"
 )
 
-func newSpan(query table.Query, after *table.Place) span {
+func newSpan(query table.Query, after *table.Position) span {
 	var s span
 	switch {
 	case query.Prefix != "":
@@ -147,7 +147,7 @@ func newSpan(query table.Query, after *table.Place) span {
 }
 
 func (s span) bind(stmt *sqlite.Stmt, param int, resumed bool) {
-	for _, bound := range [...]table.Place{s.lower, s.upper} {
+	for _, bound := range [...]table.Position{s.lower, s.upper} {
 		stmt.BindText(param, bound.Sort)
 		param++
 		if resumed {

@@ -35,12 +35,12 @@ func newReaders(path string) *readers {
 	return &readers{path: path, turns: newTurns(count), count: count}
 }
 
-// take waits for a connection to read a partition. The caller must hand it back with give.
-func (r *readers) take(ctx context.Context, partition string) (*reader, error) {
+// acquire waits for a connection to read a partition. The caller must hand it back with give.
+func (r *readers) acquire(ctx context.Context, partition string) (*reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := r.turns.take(ctx, partition); err != nil {
+	if err := r.turns.acquire(ctx, partition); err != nil {
 		return nil, err
 	}
 	rd, err := r.next()
@@ -85,7 +85,7 @@ func (r *readers) close() error {
 	r.mu.Unlock()
 	var errs []error
 	for range r.count {
-		errs = append(errs, r.turns.take(context.Background(), ""))
+		errs = append(errs, r.turns.acquire(context.Background(), ""))
 	}
 	for _, rd := range r.idle {
 		errs = append(errs, rd.conn.Close())
@@ -103,7 +103,7 @@ func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	if err := table.ValidateKey(key); err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
-	rd, err := t.readers.take(ctx, key.PK)
+	rd, err := t.readers.acquire(ctx, key.PK)
 	if err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
@@ -126,7 +126,7 @@ func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item,
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	rd, err := t.readers.take(ctx, keys[0].PK)
+	rd, err := t.readers.acquire(ctx, keys[0].PK)
 	if err != nil {
 		return nil, fmt.Errorf("get items: %w", err)
 	}

@@ -38,7 +38,7 @@ func (t *Table) Scan(ctx context.Context, take func(*table.Item) error) error {
 
 // scanAfter returns the page behind a key. The page is empty at the end.
 func (t *Table) scanAfter(ctx context.Context, after table.Key) (items []*table.Item, err error) {
-	r, err := t.readers.take(ctx, after.PK)
+	r, err := t.readers.acquire(ctx, after.PK)
 	if err != nil {
 		return nil, err
 	}

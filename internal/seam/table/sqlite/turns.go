@@ -32,8 +32,8 @@ type waiter struct {
 
 func newTurns(places int) *turns { return &turns{free: places} }
 
-// take waits for a place to read a partition.
-func (t *turns) take(ctx context.Context, partition string) error {
+// acquire waits for a place to read a partition.
+func (t *turns) acquire(ctx context.Context, partition string) error {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--

@@ -20,7 +20,7 @@ func (l inLine) wait(ctx context.Context, t *testing.T, partition string) {
 	t.Helper()
 	before := l.count()
 	go func() {
-		if l.take(ctx, partition) == nil {
+		if l.acquire(ctx, partition) == nil {
 			l.served <- partition
 		}
 	}()
@@ -55,7 +55,7 @@ func TestAttackReadersOfOnePartition(t *testing.T) {
 	t.Parallel()
 	const attackers = 50
 	l := inLine{newTurns(1), make(chan string)}
-	if err := l.take(t.Context(), "W#a#RUN#1"); err != nil {
+	if err := l.acquire(t.Context(), "W#a#RUN#1"); err != nil {
 		t.Fatal(err)
 	}
 	for range attackers {
@@ -87,10 +87,10 @@ func TestAttackReadersOfOnePartition(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := l.take(t.Context(), "p"); err != nil {
+	if err := l.acquire(t.Context(), "p"); err != nil {
 		t.Error(err)
 	}
-	if err := l.take(ended, "p"); !errors.Is(err, context.Canceled) {
+	if err := l.acquire(ended, "p"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

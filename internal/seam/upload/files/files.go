@@ -225,12 +225,12 @@ func (s *Store) Open(_ context.Context, ref upload.Ref) (io.ReadCloser, error) {
 
 // List implements upload.Store.
 func (s *Store) List(_ context.Context, workspace, deployment string) ([]upload.Ref, error) {
-	found, err := fs.ReadDir(s.root.FS(), path.Clean(upload.Of(workspace, deployment)))
+	entries, err := fs.ReadDir(s.root.FS(), path.Clean(upload.Of(workspace, deployment)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	var refs []upload.Ref
-	for _, entry := range found {
+	for _, entry := range entries {
 		if ref, ok := upload.Parse(upload.Of(workspace, deployment) + entry.Name()); ok {
 			refs = append(refs, ref)
 		}

@@ -105,8 +105,8 @@ func (s *Store) List(ctx context.Context, workspace, deployment string) (refs []
 	return refs, nil
 }
 
-// Erase implements upload.Store. An address stays good after it. What comes there has the tag, by
-// which the bucket removes it.
+// Erase implements upload.Store. Upload addresses stay valid afterwards. An object that a client
+// uploads there has the tag by which the bucket removes it.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 	return upload.Prune(ctx, s, workspace, deployment, func(upload.Ref) bool { return false })
 }

@@ -111,7 +111,7 @@ func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
 	var taken *table.ConditionFailed
 	switch {
 	case err == nil:
-		x.tellOf(Event{Type: ExecutionStarted}, x.data)
+		x.reportData(Event{Type: ExecutionStarted}, x.data)
 		close(c.settled)
 	case !errors.As(err, &taken):
 		e.release(c, err)

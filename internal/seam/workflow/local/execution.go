@@ -110,7 +110,7 @@ func (x *execution) advance(ctx context.Context) error {
 			return &asl.Error{Name: asl.ErrorRuntime, Cause: fmt.Sprintf("The machine has no state '%s'.", x.at.State)}
 		}
 		if x.at.RetryAt.IsZero() {
-			x.tellOf(Event{Type: stateEntered(state.Type), State: state.Name}, x.data)
+			x.reportData(Event{Type: stateEntered(state.Type), State: state.Name}, x.data)
 		}
 		var err error
 		if done, err = x.step(ctx, state); err != nil {
@@ -158,7 +158,7 @@ func (x *execution) step(ctx context.Context, state *asl.State) (done bool, err 
 
 // move leaves a state for the next state. next is "" at the end.
 func (x *execution) move(from *asl.State, next string, output any, now time.Time) (done bool) {
-	x.tellOf(Event{Type: stateExited(from.Type), State: from.Name}, output)
+	x.reportData(Event{Type: stateExited(from.Type), State: from.Name}, output)
 	x.data = output
 	x.at = position{State: next, Entered: now}
 	return next == ""
@@ -207,21 +207,21 @@ func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
 	}
 }
 
-func (x *execution) tell(event Event) {
+func (x *execution) report(event Event) {
 	event.Machine, event.Name, event.Time = x.record.Machine, x.record.Name, x.engine.now()
-	x.engine.tell(event)
+	x.engine.report(event)
 }
 
-// tellOf reports an event with its data. The data are encoded only when there is an observer.
-func (x *execution) tellOf(event Event, data any) {
+// reportData reports an event with its data. The data are encoded only when there is an observer.
+func (x *execution) reportData(event Event, data any) {
 	if x.engine.observe == nil {
 		return
 	}
 	event.Data = asl.Encode(data)
-	x.tell(event)
+	x.report(event)
 }
 
-func (e *Engine) tell(event Event) {
+func (e *Engine) report(event Event) {
 	if e.observe != nil {
 		e.observe(event)
 	}

@@ -64,7 +64,7 @@ func (c *claim) wait(ctx context.Context) (bool, error) {
 func (e *Engine) carryOn(c *claim, x *execution) {
 	go guard.Func(e.log, "run an execution", func() {
 		defer e.free(c)
-		defer x.tellProgress()
+		defer x.signalProgress()
 		x.run(c.ctx)
 	})()
 }
@@ -84,7 +84,7 @@ func (e *Engine) free(c *claim) {
 	aborted := c.aborted
 	e.mu.Unlock()
 	if aborted != nil {
-		e.tell(*aborted)
+		e.report(*aborted)
 	}
 	e.claimed.Done()
 }
@@ -99,7 +99,7 @@ func (e *Engine) abort(key table.Key, event Event) {
 	}
 	e.mu.Unlock()
 	if c == nil {
-		e.tell(event)
+		e.report(event)
 		return
 	}
 	c.cancel(errAborted)
@@ -121,9 +121,9 @@ func (e *Engine) Resume(ctx context.Context) error {
 			break
 		}
 		err := guard.Run(e.log, "resume an execution", func() error {
-			found, err := e.resume(ctx, item.Key, died)
-			if found != nil {
-				suspects = append(suspects, *found)
+			resumed, err := e.resume(ctx, item.Key, died)
+			if resumed != nil {
+				suspects = append(suspects, *resumed)
 			}
 			return err
 		})

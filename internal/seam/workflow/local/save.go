@@ -78,7 +78,7 @@ func (x *execution) succeed() {
 	r.end(x.engine.now(), "", "")
 	r.Output = asl.Encode(x.data)
 	if x.write(&r, workflow.Succeeded) == nil {
-		x.tell(Event{Type: ExecutionSucceeded, Data: r.Output})
+		x.report(Event{Type: ExecutionSucceeded, Data: r.Output})
 	}
 }
 
@@ -89,7 +89,7 @@ func (x *execution) fail(status workflow.Status, event EventType, failure *asl.E
 		return
 	}
 	x.engine.log.Warn("execution failed", "machine", r.Machine, "name", r.Name, "status", string(status), "error", failure.Name)
-	x.tell(Event{Type: event, Error: failure.Name, Cause: failure.Cause})
+	x.report(Event{Type: event, Error: failure.Name, Cause: failure.Cause})
 }
 
 // end turns the record of a running execution into the record of an ended execution.

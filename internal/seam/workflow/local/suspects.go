@@ -48,7 +48,7 @@ func (e *Engine) noteAlive(ctx context.Context) (died bool, err error) {
 	}
 	item := table.Item{Key: keys.ServerAlive(), Attrs: table.Attrs{attrKind: "server", attrSchema: int64(1)}}
 	err = e.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
-	if _, there := errors.AsType[*table.ConditionFailed](err); there {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		died, err = true, nil
 	}
 	if err == nil {
@@ -103,7 +103,7 @@ func (x *execution) clearResumed() {
 	if x.record.Resumed != nil {
 		x.record.Resumed, x.unsaved = nil, true
 	}
-	x.tellProgress()
+	x.signalProgress()
 }
 
 // noteProgress is called when the execution is about to act. In another state than the state
@@ -114,9 +114,9 @@ func (x *execution) noteProgress() {
 	}
 }
 
-// tellProgress wakes the goroutine that waits until the execution leaves the state in which it
+// signalProgress wakes the goroutine that waits until the execution leaves the state in which it
 // was resumed.
-func (x *execution) tellProgress() {
+func (x *execution) signalProgress() {
 	if x.progressed != nil {
 		close(x.progressed)
 		x.progressed = nil

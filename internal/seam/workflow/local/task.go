@@ -43,8 +43,8 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	x.tellOf(Event{Type: TaskScheduled, State: state.Name}, map[string]any{"FunctionName": state.Function, "Payload": arguments})
-	x.tell(Event{Type: TaskStarted, State: state.Name})
+	x.reportData(Event{Type: TaskScheduled, State: state.Name}, map[string]any{"FunctionName": state.Function, "Payload": arguments})
+	x.report(Event{Type: TaskStarted, State: state.Name})
 	text, err := x.call(ctx, state, asl.Encode(arguments))
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 		return nil, x.failed(state, failureOf(err))
 	}
 	answer := asl.LambdaResult(result)
-	x.tellOf(Event{Type: TaskSucceeded, State: state.Name}, answer)
+	x.reportData(Event{Type: TaskSucceeded, State: state.Name}, answer)
 	return state.Output(x.data, answer)
 }
 
@@ -100,7 +100,7 @@ func (x *execution) failed(state *asl.State, failure *asl.Error) error {
 	if failure.Name == asl.ErrorTimeout {
 		event = TaskTimedOut
 	}
-	x.tell(Event{Type: event, State: state.Name, Error: failure.Name, Cause: failure.Cause})
+	x.report(Event{Type: event, State: state.Name, Error: failure.Name, Cause: failure.Cause})
 	return failure
 }
 

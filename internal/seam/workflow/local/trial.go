@@ -44,20 +44,20 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 	if err != nil && !errors.Is(err, table.ErrNotFound) {
 		return fmt.Errorf("get trial of %s: %w", name, err)
 	}
-	found := ""
+	state := ""
 	if note != nil {
-		found = note.Text(attrTrial)
+		state = note.Text(attrTrial)
 	}
 	switch {
-	case found == trialCondemned:
+	case state == trialCondemned:
 		return workflow.ErrServerDied
-	case found == trialAlone && died:
+	case state == trialAlone && died:
 		e.log.ErrorContext(ctx, "work is not tried again: servers died while they did it", "work", name)
 		if err := e.noteTrial(ctx, key, trialCondemned); err != nil {
 			return err
 		}
 		return workflow.ErrServerDied
-	case found == trialFresh && died:
+	case state == trialFresh && died:
 		return e.tryNoted(ctx, key, trialAlone, allTrials, work)
 	}
 	return e.tryNoted(ctx, key, trialFresh, 1, work)

@@ -45,13 +45,13 @@ func parse(resourceSpec json.RawMessage) (spec, error) {
 // Labels are the labels that the agent's container gets. A container can have labels only, so
 // annotations become labels.
 func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
-	asked, err := parse(resourceSpec)
+	resources, err := parse(resourceSpec)
 	if err != nil {
 		return nil, err
 	}
 	labels := map[string]string{}
-	maps.Copy(labels, asked.Annotations)
-	maps.Copy(labels, asked.Labels)
+	maps.Copy(labels, resources.Annotations)
+	maps.Copy(labels, resources.Labels)
 	return labels, nil
 }
 
@@ -59,7 +59,7 @@ func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
 // ECS cannot have. It does not look at the deployment's secrets. It leaves out parts that have no
 // meaning here: the sizes of queue workers and databases.
 func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
-	asked, err := parse(resourceSpec)
+	resources, err := parse(resourceSpec)
 	if err != nil {
 		return []string{"source_config.resource_spec cannot be read."}
 	}
@@ -69,17 +69,17 @@ func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
 			broken = append(broken, fmt.Sprintf("source_config.resource_spec.%s cannot be had on ECS: %s.", field, why))
 		}
 	}
-	breaks(asked.ServiceAccount != "", "service_account_name", "there are no Kubernetes service accounts")
-	breaks(len(asked.ImagePullSecrets) > 0, "image_pull_secrets", "images are pulled with what the platform's own role may")
-	breaks(len(asked.Volumes) > 0, "volumes", "the agent's container has no volumes")
-	breaks(len(asked.VolumeMounts) > 0, "volume_mounts", "the agent's container has no volumes")
-	breaks(len(asked.InitContainers) > 0, "init_containers", "a replica is the agent's container alone")
-	breaks(len(asked.Sidecars) > 0, "sidecars", "a replica is the agent's container alone")
+	breaks(resources.ServiceAccount != "", "service_account_name", "there are no Kubernetes service accounts")
+	breaks(len(resources.ImagePullSecrets) > 0, "image_pull_secrets", "images are pulled with what the platform's own role may")
+	breaks(len(resources.Volumes) > 0, "volumes", "the agent's container has no volumes")
+	breaks(len(resources.VolumeMounts) > 0, "volume_mounts", "the agent's container has no volumes")
+	breaks(len(resources.InitContainers) > 0, "init_containers", "a replica is the agent's container alone")
+	breaks(len(resources.Sidecars) > 0, "sidecars", "a replica is the agent's container alone")
 	size := 0
 	for _, labels := range []struct {
 		field string
 		given map[string]string
-	}{{"labels", asked.Labels}, {"annotations", asked.Annotations}} {
+	}{{"labels", resources.Labels}, {"annotations", resources.Annotations}} {
 		for _, name := range slices.Sorted(maps.Keys(labels.given)) {
 			size += len(name) + len(labels.given[name])
 			breaks(strings.HasPrefix(name, LabelPrefix), labels.field, fmt.Sprintf("%q is the platform's, as all names that begin with %s", name, LabelPrefix))

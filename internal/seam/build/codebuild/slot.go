@@ -14,22 +14,22 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// maxPlaces is how many builds BatchGetBuilds looks at.
-const maxPlaces = 100
+// maxSlots is how many builds BatchGetBuilds looks at.
+const maxSlots = 100
 
-// attrHolder is the revision whose build has a place.
+// attrHolder is the revision whose build has a slot.
 const attrHolder = "holder"
 
-// takePlace gives the build of a revision one of its workspace's places. It returns a
-// *build.NoCapacity if builds of the workspace's other revisions have all places. Nobody gives a
-// place back: it is free when the build of its holder has ended or was removed. So the revision
-// must have a note before it takes a place.
-func (b *Builder) takePlace(ctx context.Context, workspace, revision string) error {
+// acquireSlot gives the build of a revision one of its workspace's slots. It returns a
+// *build.NoCapacity if builds of the workspace's other revisions have all slots. Nobody gives a
+// slot back: it is free when the build of its holder has ended or was removed. So the revision
+// must have a note before it takes a slot.
+func (b *Builder) acquireSlot(ctx context.Context, workspace, revision string) error {
 	if b.cfg.Places == 0 {
 		return nil
 	}
-	places := keys.BuildPlaces(workspace, b.cfg.Places)
-	items, err := b.cfg.Table.GetBatch(ctx, places...)
+	slots := keys.BuildSlots(workspace, b.cfg.Places)
+	items, err := b.cfg.Table.GetBatch(ctx, slots...)
 	if err != nil {
 		return err
 	}
@@ -50,21 +50,21 @@ func (b *Builder) takePlace(ctx context.Context, workspace, revision string) err
 		if building[holder] {
 			continue
 		}
-		if taken, err := b.takeFrom(ctx, places[i], holder, revision); err != nil || taken {
+		if taken, err := b.acquireFrom(ctx, slots[i], holder, revision); err != nil || taken {
 			return err
 		}
 	}
 	return &build.NoCapacity{Share: b.cfg.Places}
 }
 
-// takeFrom gives a place that a holder had, or that is new if there is no holder, to a revision.
+// acquireFrom gives a slot that a holder had, or that is new if there is no holder, to a revision.
 // taken is false if another revision has got it meanwhile.
-func (b *Builder) takeFrom(ctx context.Context, place table.Key, holder, revision string) (taken bool, err error) {
+func (b *Builder) acquireFrom(ctx context.Context, slot table.Key, holder, revision string) (taken bool, err error) {
 	condition := table.Absent()
 	if holder != "" {
 		condition = table.Equals(attrHolder, holder)
 	}
-	err = b.cfg.Table.Transact(ctx, table.Put{Item: table.Item{Key: place, Attrs: table.Attrs{attrHolder: revision}}, If: condition})
+	err = b.cfg.Table.Transact(ctx, table.Put{Item: table.Item{Key: slot, Attrs: table.Attrs{attrHolder: revision}}, If: condition})
 	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return failed.Item != nil && failed.Item.Text(attrHolder) == revision, nil
 	}
@@ -91,12 +91,12 @@ func (b *Builder) building(ctx context.Context, revisions []string) (map[string]
 	if len(revisionOf) == 0 {
 		return building, nil
 	}
-	found, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: slices.Sorted(maps.Keys(revisionOf))})
+	described, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: slices.Sorted(maps.Keys(revisionOf))})
 	if err != nil {
 		return nil, err
 	}
-	for i := range found.Builds {
-		building[revisionOf[aws.ToString(found.Builds[i].Id)]] = inProgress(&found.Builds[i])
+	for i := range described.Builds {
+		building[revisionOf[aws.ToString(described.Builds[i].Id)]] = inProgress(&described.Builds[i])
 	}
 	return building, nil
 }

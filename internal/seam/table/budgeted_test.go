@@ -16,7 +16,7 @@ import (
 // readers get it in the end. A reader that waits too long is refused. Small reads do not wait.
 func TestReadersHoldNoMoreThanThereIsRoomFor(t *testing.T) {
 	t.Parallel()
-	held := table.Held(fixtures.Table(t))
+	held := table.Budgeted(fixtures.Table(t))
 	large, small := table.Key{PK: "p", SK: "large"}, table.Key{PK: "p", SK: "small"}
 	err := held.Transact(t.Context(), table.Put{Item: table.Item{Key: large, Body: make([]byte, 100_000)}}, table.Put{Item: table.Item{Key: small, Body: []byte("x")}})
 	if err != nil {

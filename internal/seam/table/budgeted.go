@@ -15,27 +15,27 @@ const (
 	freeRead  = 16 << 10
 )
 
-// Held returns the table for a process that many readers share: the cost of a read is taken
+// Budgeted returns the table for a process that many readers share: the cost of a read is taken
 // from the budget.Hold of its context. Where there is no room, a read lets go of the data that
 // it has read, waits, and reads again. So the process holds little data for which it has no
 // room, however many readers there are.
-func Held(t Table) Table { return held{t} }
+func Budgeted(t Table) Table { return budgeted{t} }
 
-type held struct{ Table }
+type budgeted struct{ Table }
 
 // Get implements Table.
-func (h held) Get(ctx context.Context, key Key) (*Item, error) {
-	return within(ctx, func() (*Item, error) { return h.Table.Get(ctx, key) }, func(item *Item) int64 { return cost(item) })
+func (b budgeted) Get(ctx context.Context, key Key) (*Item, error) {
+	return within(ctx, func() (*Item, error) { return b.Table.Get(ctx, key) }, func(item *Item) int64 { return cost(item) })
 }
 
 // GetBatch implements Table.
-func (h held) GetBatch(ctx context.Context, keys ...Key) ([]*Item, error) {
-	return within(ctx, func() ([]*Item, error) { return h.Table.GetBatch(ctx, keys...) }, func(items []*Item) int64 { return cost(items...) })
+func (b budgeted) GetBatch(ctx context.Context, keys ...Key) ([]*Item, error) {
+	return within(ctx, func() ([]*Item, error) { return b.Table.GetBatch(ctx, keys...) }, func(items []*Item) int64 { return cost(items...) })
 }
 
 // Query implements Table.
-func (h held) Query(ctx context.Context, query Query) (Page, error) {
-	return within(ctx, func() (Page, error) { return h.Table.Query(ctx, query) }, func(page Page) int64 { return cost(page.Items...) })
+func (b budgeted) Query(ctx context.Context, query Query) (Page, error) {
+	return within(ctx, func() (Page, error) { return b.Table.Query(ctx, query) }, func(page Page) int64 { return cost(page.Items...) })
 }
 
 // within makes a read that takes its cost from the Hold of the context.
@@ -43,17 +43,17 @@ func within[T any](ctx context.Context, read func() (T, error), costOf func(T) i
 	hold := budget.HoldOf(ctx)
 	var none T
 	for taken := int64(0); ; {
-		found, err := read()
+		value, err := read()
 		if hold == nil {
-			return found, err
+			return value, err
 		}
 		if err != nil {
 			hold.Give(taken)
-			return found, err
+			return value, err
 		}
-		wanted := costOf(found)
+		wanted := costOf(value)
 		if wanted <= taken || hold.Try(wanted-taken) {
-			return found, nil
+			return value, nil
 		}
 		if err := hold.Take(ctx, wanted-taken); err != nil {
 			hold.Give(taken)
