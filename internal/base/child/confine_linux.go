@@ -232,8 +232,8 @@ func CanChangeUser(private string) error {
 	return err
 }
 
-// keptCapabilities are the capabilities that a program of root keeps. A container's root may
-// have them, too. These capabilities do not concern the machine. CAP_KILL allows signals to processes of
+// keptCapabilities are the capabilities that a program of root keeps. A container's root may have
+// them, too. These capabilities do not concern the machine. CAP_KILL allows signals to processes of
 // other users; where the kernel scopes signals, Landlock forbids signals to processes outside.
 var keptCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,

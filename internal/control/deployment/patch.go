@@ -269,8 +269,8 @@ func (d Deployment) Made() revision.Revision {
 // putRevision makes a new revision.
 type putRevision func(ref revision.Ref, status revision.Status, now time.Time) revision.Change
 
-// newRevision returns the function that makes a revision of the deployment's present values. Its commit is
-// not known yet.
+// newRevision returns the function that makes a revision of the deployment's present values. Its
+// commit is not known yet.
 func (d *Deployment) newRevision() putRevision {
 	d.CommitSHA = ""
 	spec := d.revisionSpec()

@@ -93,8 +93,8 @@ func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, m
 	})
 }
 
-// RestartWaits reports that a restart waits for room and what it waits for, once for each restart. A
-// restart that is older than another waiting restart is not reported.
+// RestartWaits reports that a restart waits for room and what it waits for, once for each restart.
+// A restart that is older than another waiting restart is not reported.
 func (s *Store) RestartWaits(ctx context.Context, ref Ref, restartID, reason, message string) error {
 	return s.publishRestart(ctx, ref, event.DeploymentRestartWaiting, reason, func(d Deployment) (string, table.Attrs) {
 		if d.waiting >= restartID {
@@ -104,7 +104,8 @@ func (s *Store) RestartWaits(ctx context.Context, ref Ref, restartID, reason, me
 	})
 }
 
-// reportRestart publishes an event once for each restart. It changes nothing else that clients see. A deleted deployment gets no further event.
+// reportRestart publishes an event once for each restart. It changes nothing else that clients see.
+// A deleted deployment gets no further event.
 func (s *Store) reportRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
 	return s.publishRestart(ctx, ref, kind, reason, func(d Deployment) (string, table.Attrs) {
 		reported := strings.Fields(d.restarts)

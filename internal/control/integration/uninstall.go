@@ -76,8 +76,8 @@ func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 	return s.unbind(ctx, i, table.Equals(attrIsLeaving, true), describe(i.InstallationID, i.Name))
 }
 
-// markLeaving notes that an installation leaves its workspace, and reports whether this workspace is
-// the only workspace that uses it.
+// markLeaving notes that an installation leaves its workspace, and reports whether this workspace
+// is the only workspace that uses it.
 func (s *Service) markLeaving(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
 	i, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
 		i, item, err := s.installation(ctx, ref)

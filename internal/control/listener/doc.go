@@ -62,13 +62,12 @@
 // A listener that is away fails a rollout, because no other process can run the release: with
 // LISTENER_OFFLINE when the listener has not been heard of for OfflineLimit (5 min) since the
 // order, or with NOT_READY when the listener is there but has no healthy release within the
-// release's own limit, or ReadyLimit (15 min). A release that was healthy stays healthy when
-// its listener goes away. Both failures are computed from the times of the last order and the
-// last call, and never stored, so that no timer has to fire. In addition, the absence of a
-// listener is an event. ReportOffline, which a timer calls, reports it once until the listener calls
-// again; that call is an event too. A failed rollout removes its release. A release that was
-// never delivered is deleted at once, so that a listener which never comes leaves nothing
-// behind.
+// release's own limit, or ReadyLimit (15 min). A release that was healthy stays healthy when its
+// listener goes away. Both failures are computed from the times of the last order and the last
+// call, and never stored, so that no timer has to fire. In addition, the absence of a listener is
+// an event. ReportOffline, which a timer calls, reports it once until the listener calls again;
+// that call is an event too. A failed rollout removes its release. A release that was never
+// delivered is deleted at once, so that a listener which never comes leaves nothing behind.
 //
 // Start reading at Target.Apply, then Store.Claim and Store.Report.
 package listener

@@ -20,8 +20,8 @@ type Namespace struct {
 }
 
 // FindNamespace returns the namespace that a deployment's listener_id and listener_config ask for.
-// The name "" means the only namespace of the listener. If the namespace is not available, the error
-// is a fault.Invalid that names the field.
+// The name "" means the only namespace of the listener. If the namespace is not available, the
+// error is a fault.Invalid that names the field.
 func (s *Store) FindNamespace(ctx context.Context, workspace, listenerID, namespace string) (Namespace, error) {
 	ref := Ref{Workspace: workspace, Listener: listenerID}
 	l, err := s.Get(ctx, ref)
@@ -46,9 +46,9 @@ func (s *Store) FindNamespace(ctx context.Context, workspace, listenerID, namesp
 	return Namespace{Ref: ref, Name: namespace, read: l}, nil
 }
 
-// AddUse returns the writes that note a deployment at its namespace. They belong into the transaction
-// that creates the deployment. When one of their conditions fails, the listener was changed
-// since FindNamespace, and the caller must call FindNamespace again.
+// AddUse returns the writes that note a deployment at its namespace. They belong into the
+// transaction that creates the deployment. When one of their conditions fails, the listener was
+// changed since FindNamespace, and the caller must call FindNamespace again.
 func (n Namespace) AddUse(deployment string, now time.Time) []table.Write {
 	return []table.Write{
 		// The write increases the version, so that a Patch or a Delete that looked for uses

@@ -18,8 +18,8 @@ const offlinePage = 100
 
 // ReportOffline writes an event for each listener that has called before, but not for
 // Config.OfflineLimit. It reports a listener once until the listener calls again; that call is an
-// event too. A listener that calls is looked at once in that time. If ctx ends first, the next call looks
-// at the remaining listeners; this is not an error.
+// event too. A listener that calls is looked at once in that time. If ctx ends first, the next call
+// looks at the remaining listeners; this is not an error.
 func (s *Store) ReportOffline(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueListeners.Until(dueBy), Page: offlinePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseListener(item.Key)
@@ -58,8 +58,8 @@ func (s *Store) reportOffline(ctx context.Context, ref Ref) error {
 }
 
 // withEvent returns a change of the listener together with an event of it. Each such change flips
-// attrAway under the condition that attrAway has not changed since it was read, so the events of a listener
-// form a chain.
+// attrAway under the condition that attrAway has not changed since it was read, so the events of a
+// listener form a chain.
 func (s *Store) withEvent(ctx context.Context, l Listener, change table.Update, e event.Event) (record.Outbox, error) {
 	e.Workspace, e.Listener, e.ComputeID = l.Workspace, l.Listener, l.ComputeID
 	events := event.Chain(l.event, s.now(), []event.Event{e})

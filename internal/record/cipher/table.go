@@ -211,8 +211,8 @@ func (w watcher) Item() *table.Item {
 	return item
 }
 
-// layoutOfKey returns the layout of an item that may have contents, with its workspace, and with its
-// deployment if the key names it.
+// layoutOfKey returns the layout of an item that may have contents, with its workspace, and with
+// its deployment if the key names it.
 func layoutOfKey(key table.Key) (of keys.DeploymentParts, l layout, ok bool) {
 	if of, part, ok := keys.ParsePart(key); ok {
 		return of, layoutOf(part, key), true

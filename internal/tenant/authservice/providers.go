@@ -231,8 +231,8 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 	return nil
 }
 
-// markLeaving marks a provider that has one of the versions, so that it cannot be used from then on.
-// A provider that is marked already is returned at any version.
+// markLeaving marks a provider that has one of the versions, so that it cannot be used from then
+// on. A provider that is marked already is returned at any version.
 func (s *Service) markLeaving(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
 	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
 		p, err = s.provider(ctx, workspace, providerID)
@@ -249,8 +249,8 @@ func (s *Service) markLeaving(ctx context.Context, workspace, providerID string,
 	})
 }
 
-// requireProvider adds a check that the provider exists, is not being deleted and has the same URLs, for
-// the transaction that stores something that belongs to it.
+// requireProvider adds a check that the provider exists, is not being deleted and has the same
+// URLs, for the transaction that stores something that belongs to it.
 func (p Provider) requireProvider(o *record.Outbox) {
 	o.AddOr(table.Check{Key: p.key(), If: table.All(
 		table.Equals(attrResource, p.ID), table.Equals(attrIsLeaving, false), table.Equals(attrEndpoints, p.endpoints),

@@ -83,7 +83,8 @@ func (r request) over(now time.Time) bool {
 	return r.status == requestFailed || r.status != requestCompleted && !now.Before(r.expires)
 }
 
-// storeRequest stores a request and returns it with its state and the verifier of its code challenge.
+// storeRequest stores a request and returns it with its state and the verifier of its code
+// challenge.
 func (s *Service) storeRequest(ctx context.Context, p Provider, owner Owner, body requestBody, verifier string) (request, string, error) {
 	now := s.Now()
 	if body.Replaces == "" { // a user should not consent to a token for which there is no room

@@ -61,8 +61,8 @@ func (l *Log) Publish(ctx context.Context, workspace string, events []Event) (o 
 	return o, nil
 }
 
-// Positioned is an event with the position after it, from which a reader continues. An event that is
-// not stored has no position.
+// Positioned is an event with the position after it, from which a reader continues. An event that
+// is not stored has no position.
 type Positioned struct {
 	Event
 
