@@ -164,7 +164,7 @@ func (s *Store) renewOffline(ctx context.Context, session Session, version strin
 	})
 }
 
-// Leave ends a session, so that another process need not wait for it to run out. Ending a
+// EndSession ends a session, so that another process need not wait for it to run out. Ending a
 // session that is over does nothing.
 func (s *Store) EndSession(ctx context.Context, session Session) error {
 	if err := checkCaller(session.Holder, ""); err != nil {

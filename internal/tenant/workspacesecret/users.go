@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Use returns the writes that note a deployment with the secret, for the transaction that
+// AddUse returns the writes that note a deployment with the secret, for the transaction that
 // makes a reference to it. If one of their conditions fails, the secret has changed since it
 // was read, and must be read again.
 func (s Secret) AddUse(deployment string, now time.Time) []table.Write {
