@@ -27,7 +27,8 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func setUp(t *testing.T) (*trust.Store, table.Table) {
 	t.Helper()
-	clock := fixtures.NewClockAt(now, time.Millisecond).Now // rules are distinguished by their creation time
+	// Rules are distinguished by their creation time.
+	clock := fixtures.NewClockAt(now, time.Millisecond).Now
 	tb := fixtures.Table(t, sqlite.WithClock(clock))
 	for _, w := range []string{"one", "two"} {
 		check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}))
