@@ -258,6 +258,9 @@ func TestAttackWritesThatHang(t *testing.T) {
 	var hung errgroup.Group
 	for i := range writes {
 		hung.Go(func() error { return putIn(t.Context(), theirs, fmt.Sprint(i)) })
+		if i == 0 {
+			<-tb.arrived
+		}
 	}
 	for range most {
 		<-tb.arrived
