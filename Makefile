@@ -74,8 +74,8 @@ PARALLEL = -parallel $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # For the same reason the tests of one more package run at once than there are processors.
 PACKAGES = -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
-# The programs of tests, and those that compile, collect garbage as seldom as `slipway serve` does,
-# which saves a sixth of their processor time. The linter is left out, as its memory would grow.
+# The programs of tests, and those that compile, collect garbage seldom, which saves a sixth of
+# their processor time. The linter is left out, as its memory would grow.
 TESTS := $(shell sed -n 's/^\(test[a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)) | sort -u)
 build functions release verify rehearse $(TESTS): export GOGC := 300
 

@@ -10,7 +10,7 @@ import (
 // The number of stored runs when runs are measured again, and the memory that the server may
 // hold then.
 const (
-	endured   = 50_000
+	endured   = 85_000
 	aimFlat   = 0.9
 	aimMemory = 150 // MiB
 )

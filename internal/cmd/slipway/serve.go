@@ -67,9 +67,10 @@ func newServe() *cobra.Command {
 				level = slog.LevelDebug
 			}
 			if os.Getenv("GOGC") == "" {
-				// The heap is small, so collecting it less often costs a few MiB and saves a
-				// tenth of the processor time.
-				debug.SetGCPercent(300)
+				// The heap is small, so collecting it less often costs a few MiB and saves
+				// processor time. With 300 the server took 159 MiB after 85,000 runs, with
+				// 200 it takes 135 MiB.
+				debug.SetGCPercent(200)
 			}
 			if os.Getenv("GOMEMLIMIT") == "" {
 				// From here on it is collected more often, so that the heap holds the bounded
