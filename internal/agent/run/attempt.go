@@ -72,7 +72,8 @@ type Attempt struct {
 // Claim makes the caller the owner of the run's next attempt and fences off the previous attempt.
 // If the lock says Unsealed, Claim first seals the thread. The first attempt also adds the run's
 // input to the state and takes one of the deployment's permits in the same transaction; permits is
-// 0 if there is no limit. Claim returns ErrWaitsForPermit if no permit is free.
+// 0 if there is no limit. Claim returns ErrWaitsForPermit if no permit is free, or if another run
+// waits for a permit already.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	return retryFenced(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
@@ -119,9 +120,9 @@ func (a *Attempt) countFailures() error {
 	return nil
 }
 
-// loadAttempt reads the thread's active run and its state, after it has sealed the thread if the
-// lock says Unsealed. The attempt that it returns has the run's current number; its fence holds
-// until the run changes.
+// loadAttempt reads the thread and its active run, seals the thread if the lock says Unsealed, and
+// then reads the thread's state. The attempt that it returns has the run's current number, 0 before
+// the first claim. Its fence holds until an attribute of the fence changes.
 func (s *Store) loadAttempt(ctx context.Context, ref Ref) (*Attempt, error) {
 	t, run, err := s.getWithThread(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
@@ -255,10 +256,10 @@ func fence(run Run) table.Cond {
 	)
 }
 
-// writeClaim writes the claim. A run that is not delayed loses the lock only by a write to its own
-// item, which the fence detects. A delayed run can lose the lock to another run and get it back
-// after that run wrote to the thread, so its first claim also requires the lock's epoch that was
-// read.
+// writeClaim writes the claim. A run that is not delayed stops being the active run only by a write
+// to its own item, which the fence detects. A delayed run can stop being active, and become active
+// again after another run wrote to the thread, so its first claim also requires the lock's epoch
+// that was read.
 func (a *Attempt) writeClaim(ctx context.Context) error {
 	now, next := a.store.now(), a.draft
 	next.Run.Attempt++

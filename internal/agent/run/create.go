@@ -305,9 +305,9 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 	return &run, nil
 }
 
-// draftRun makes a run whose id and creation time follow the runs that it waits for, even
-// if the clocks of two hosts differ. A delayed run waits for the runs that are created before it is
-// due. A run that supersedes others follows all other runs.
+// draftRun makes a run whose id follows the runs that it waits for, and whose creation time follows
+// the newest run that was not delayed, even if the clocks of two hosts differ. The creation time of
+// a delayed run is its due time. A run that supersedes others follows all other runs.
 func (s *Store) draftRun(t thread.Thread, request Request, delayed, supersedes bool) (run Run, err error) {
 	last := predecessor(t.Lock, delayed)
 	if supersedes {
@@ -332,7 +332,7 @@ func (s *Store) draftRun(t thread.Thread, request Request, delayed, supersedes b
 
 // predecessor returns the newest run that precedes every run that is created later: the newest run
 // that is not delayed, and the runs that were sealed, superseded or removed. The active run
-// precedes them too, unless it is delayed.
+// precedes them too, unless it still waits for its due time.
 func predecessor(lock thread.Lock, delayed bool) string {
 	return max(lasting(lock, delayed), lock.RemoveTo)
 }
@@ -402,7 +402,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // end is the write that stops a run. From then on the run's worker is fenced off. The run gets a
-// lease until it is sealed, so that Rescue seals it if no other process does.
+// lease until it is sealed or erased, so that Rescue calls Seal if no other process does.
 func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, table.Attrs{attrStatus: string(status)}, table.In(attrStatus, status.sources()...))
 	if why != "" {

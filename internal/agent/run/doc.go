@@ -11,28 +11,30 @@
 // # One active run
 //
 // A thread has at most one active run. A busy lock names the active run; an idle lock still names
-// the last active run. The lock is part of the thread's item. Each change of the lock increases the
-// lock's epoch, and fails if the epoch has changed since the writer read the lock. A writer that
-// loses this race reads and decides again (record.Decide).
+// the last active run, or the last queued run that a cancel of the thread ended. The lock is part
+// of the thread's item. Each change of the lock increases the lock's epoch, and fails if the epoch
+// has changed since the writer read the lock. A writer that loses this race reads and decides again
+// (record.Decide).
 //
 // Create reads the lock and commits one transaction. On an idle thread the new run becomes the
 // active run. A delayed run (Request.After) does so, too: it sleeps until its due time, and the
 // thread is busy. On a busy thread the strategy of the new run decides:
 //
-//   - reject: the new run is refused (409), nothing is written;
+//   - reject: the new run is refused (409), and no run is written;
 //   - enqueue: the new run is written as pending, behind the active run;
 //   - interrupt: the active run and the runs behind it become interrupted, the new run is written,
 //     and the lock moves to the new run;
 //   - rollback: like interrupt, but these runs become removed.
 //
-// A run's turn is its creation time, or its due time if it is delayed. Run ids sort by turn. The
-// queue is the pending runs behind the active run. The lock's mark SupersededUpTo is the newest run
-// that an interrupt, a rollback or a cancel of the thread has superseded. A pending run with an id
-// up to this mark counts as interrupted, so an interrupt of a thousand queued runs writes no item
-// of a queued run.
+// A run's turn is its creation time, or its due time if it is delayed; it is later if the run must
+// follow a run with a later turn. Run ids sort by turn. The queue is the pending runs behind the
+// active run. The lock's mark SupersededUpTo is the newest run that an interrupt, a rollback or a
+// cancel of the thread has superseded. A pending run with an id up to this mark counts as
+// interrupted, so an interrupt of a thousand queued runs writes no item of a queued run.
 //
-// Runs that are created before a delayed run is due go before the delayed run. The workflow of the
-// delayed run sleeps until the due time.
+// The workflow of a delayed run sleeps until the due time. A run that is enqueued meanwhile goes
+// before the delayed run if its turn is earlier: if the delayed run was active, Create makes the
+// new run the active run, and stops the workflow of the delayed run.
 //
 // While a run is active, the thread's item keeps the status and the questions from before the run
 // (thread.IdleView). The thread shows both again if the run is removed, or if the run leaves
@@ -46,24 +48,27 @@
 //  2. The change of the lock wakes the old worker, or the worker's next write fails. The worker
 //     ends the agent's call and adds nothing more to the run. Events that it had not made visible
 //     are lost.
-//  3. The workflow of the new run starts a worker. Its Claim finds Unsealed in the lock, and seals
-//     the thread: it puts what the superseded runs left into the thread's state. Only now do the
-//     webhooks and the Observer hear that these runs were interrupted.
-//  4. The same Claim takes a concurrency permit, if the deployment bounds its runs: without a free
-//     permit, the new run waits here, and the thread is sealed already (see Permits). Then it
-//     commits the first attempt of the new run: its first event ("metadata"), and its input as a
-//     checkpoint. The "values" event that shows the input is in the same commit, too, unless the
-//     agent may keep checkpoints of its own: then it comes with the agent's first event of a step,
-//     or with the first Flush that has nothing else to write, or the agent's first checkpoint shows
-//     the input.
+//  3. After its commit, Create starts the workflow of the new run, which starts a worker. If no
+//     other process has sealed the thread yet, the worker's Claim finds Unsealed in the lock, and
+//     seals the thread: it puts what the superseded runs left into the thread's state. Only now do
+//     the webhooks and the Observer hear that these runs were interrupted.
+//  4. The same Claim takes a concurrency permit, if the deployment bounds its runs. Without a free
+//     permit, the worker and the workflow end, and the run that releases a permit starts a new
+//     workflow; the thread is sealed already (see Permits). With a permit, Claim commits the first
+//     attempt of the new run: its first event ("metadata"), and its input as a checkpoint. The
+//     "values" event that shows the input is in the same commit, too, unless the agent may keep
+//     checkpoints of its own. Then the event comes with the agent's first event that is not about
+//     the execution (ofExecution), with the first Flush that has nothing else to write, or with
+//     Finish, unless the agent's first checkpoint comes before and shows the input.
 //
 // # The fence
 //
 // A worker calls the agent for a run and writes the agent's events. It owns one attempt at the run:
 // Claim gives it the next attempt number. The fence is a condition on the run's item. It holds if
-// four attributes are as the worker last read or wrote them:
+// four attributes are as the worker last read or wrote them (a Claim that takes a permit also
+// compares Run.Dispatches, and the first Claim of a delayed run the lock's epoch):
 //
-//   - the status: an interrupt, a cancel or a rollback changes it;
+//   - the status: an interrupt, a rollback, a cancel, Finish, Fail and TimeOut change it;
 //   - the attempt number: another worker's Claim changes it;
 //   - the position, which is the number of the run's newest event: it refuses a repetition of a
 //     write that has added events already;
@@ -71,16 +76,17 @@
 //     attempt (see Slices): it refuses each write after the worker's own HandOver or GiveBack.
 //
 // Each successful write of the owner sets the fence for its next write. When any other process has
-// changed an attribute, or after HandOver, every later write of the old worker fails with
-// ErrFenced. While the agent works, the worker also watches the thread (WatchLoss): an interrupt
-// wakes it, and CheckOwned tells it that it has lost the run. Readers read the run first, and then
-// only the events up to its position, so an event that the fence refused is never seen.
+// changed an attribute, or after HandOver or GiveBack, every later write of the old worker fails
+// with ErrFenced. After a write whose result is unknown, the worker writes nothing more. While the
+// agent works, the worker also watches the thread (WatchLoss): an interrupt wakes it, and
+// CheckOwned tells it that it has lost the run. Readers read the run first, and then only the
+// events up to its position, so an event that the fence refused is never seen.
 //
 // The fence guards a worker's writes in one of two ways:
 //
-//   - Claim, HandOver, Finish, and a Flush that has more to store than events (checkpoints, results
-//     of tasks) each commit one transaction under the fence: the events, the other items, and the
-//     run's new position.
+//   - Claim, HandOver, GiveBack, Finish, and a Flush that has more to store than events
+//     (checkpoints, results of tasks) each commit one transaction under the fence: the events, the
+//     other items, and the run's new position.
 //   - A Flush that stores only events makes two writes, because a transaction costs twice as much
 //     in DynamoDB. The first write stores the batch of events without the fence. Its only condition
 //     is that no batch of a later attempt stands in its place. The second write moves the position
@@ -95,29 +101,31 @@
 // condition alone fails, the worker still owns the run: it makes the same write again without the
 // condition, and writes more often from then on.
 //
-// A lease is the time by which a worker must have written again: Claim and Flush extend it. It is
-// 30 s on one machine, and 5 min in a stack (Config.WorkLease), where the workflow engine itself
-// calls another worker when a worker has died. The lease of a run without a worker (created, handed
-// over, ended by another process and not yet sealed) is 30 s everywhere (Config.Lease). A
-// worker keeps its run when the lease ends. Rescue, which the timer "reconcile" calls, then starts
-// a workflow if the run has no workflow at work, and only the next Claim takes the run. If Rescue
-// finds a workflow at work, the run gets the lease of a run with a worker, because it may wait long
-// for a worker. No clocks of two hosts are compared for correctness.
+// A lease is the time after which Rescue looks at a run. While a worker has the run, Claim and
+// Flush extend the lease. It is 30 s on one machine, and 5 min in a stack (Config.WorkLease), where
+// the workflow engine itself calls another worker when a worker has died. The lease of a run
+// without a worker (created, handed over, ended by another process and not yet sealed) is 30 s
+// everywhere (Config.Lease). A worker keeps its run when the lease ends. Rescue, which the timer
+// "reconcile" calls, then starts a workflow if the run has no workflow at work, and only the next
+// Claim takes the run. If Rescue finds a workflow at work, the run gets the lease of a run with a
+// worker, because it may wait long for a worker. No clocks of two hosts are compared for
+// correctness.
 //
 // # Seal: shown output is kept
 //
 // Events have positions that increase along the thread, and they are durable before a reader
 // sees them. So a reader may have seen words of a run that an interrupt then fenced, before a
-// checkpoint held them. To seal a thread is to put such leftovers into its state, so that the
-// next run's agent knows what the reader saw. If the lock says Unsealed, the next Claim on the
-// thread seals it before the run begins. Seal first erases the runs that a rollback removed. Then
-// it goes through the superseded runs in the order of their ids, and puts their leftovers into the
-// thread's state:
+// checkpoint held them. To seal a thread (this has nothing to do with encryption) is to put such
+// leftovers into its state, so that the next run's agent knows what the reader saw. If the lock
+// says Unsealed, the next Claim on the thread seals it before the run begins. Seal first erases the
+// runs that a rollback removed. Then it goes through the runs that ended early (interrupted or
+// cancelled) in the order of their ids, and puts their leftovers into the thread's state:
 //
-//   - the updates that an interrupted run's finished steps returned, if the state does not have
-//     them yet;
+//   - the updates that finished steps of an interrupted run returned after the newest checkpoint
+//     of an agent that keeps checkpoints;
 //   - the shown text of the interrupted run's steps under way, marked incomplete;
-//   - the input of an interrupted run, if the agent took the input and made no step with it;
+//   - the input of an interrupted run, if the newest checkpoint is the agent's own for this input:
+//     its values lack the input, because no step has taken it;
 //   - the inputs of runs that were interrupted before their first claim.
 //
 // Some runs that ended before their first claim leave nothing in the state:
@@ -141,12 +149,14 @@
 // Observer after the commit.
 //
 // Leftovers that the state cannot hold stay with their run, which ends with the failure
-// StateTooLarge. These call Seal first:
+// StateTooLarge.
+//
+// These functions call Seal before their own work:
 //
 //   - Claim, Fail and TimeOut;
 //   - Create and Cancel, if they would replace a mark of the lock that Seal still needs
-//     (mustSealFirst, sealAndRetry), or go before superseded runs, or have to send or show the
-//     state;
+//     (mustSealFirst, sealAndRetry), or go before superseded runs, or fork while a removal is not
+//     complete, or have to send or show the state;
 //   - each reader and each other writer of the newest state: for example Delete, the copy of a
 //     thread, a client's update of the state, and the reader of an interrupted run's result.
 //

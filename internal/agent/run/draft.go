@@ -38,7 +38,7 @@ type draft struct {
 	events []Event
 	writes []table.Write
 	size   int
-	// tellsUnfinished says that the agent itself reports which messages are unfinished.
+	// reportsUnfinished says that the agent itself reports which messages are unfinished.
 	reportsUnfinished bool
 	// unfinishedChanged says that the run's unfinished messages are not written yet.
 	unfinishedChanged bool

@@ -21,7 +21,7 @@ import (
 // smaller.
 const maxSealedRuns = 24
 
-// Seal adds the leftovers of all superseded runs to the thread's state, in the order of the runs:
+// Seal adds the leftovers of all runs that ended early to the thread's state, in their order:
 // finished updates that the state lacks, unfinished messages, and inputs, as the package comment
 // says. It also erases runs that were rolled back. It returns the thread with its new lock. Sealing
 // twice, or by two workers at once, adds everything once.
@@ -153,8 +153,8 @@ func (b *sealPlan) moveLock(more bool) {
 	b.thread = t
 }
 
-// unsealed returns the next superseded runs to seal, oldest first. complete means that no more
-// follow.
+// unsealed returns the next runs that ended early and are to be sealed, oldest first. complete
+// means that no more follow.
 func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, complete bool, err error) {
 	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.SealedUpTo)
 	query.Limit = maxSealedRuns
@@ -186,8 +186,8 @@ func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 	return s.loadBulk(ctx, needed...)
 }
 
-// addRun adds one run to the batch, unless nothing of the run is left to seal: its leftovers, its
-// end, the release of its permit and the messages to its webhook.
+// addRun adds to the batch a run's leftovers, its end, the release of its permit and the message to
+// its webhook. It adds nothing if nothing of the run is left to seal.
 func (b *sealPlan) addRun(ctx context.Context, run Run) error {
 	if run.needsNoSeal() {
 		b.sealedUpTo = run.Run
@@ -227,8 +227,8 @@ func (b *sealPlan) addRun(ctx context.Context, run Run) error {
 	return nil
 }
 
-// storeEnd writes the status and the reason that the lock implied, because the lock keeps only the
-// newest reason. Readers already know the time of the end, so Updated stays.
+// storeEnd writes how the run ended and its checkpoints, and removes its lease. The lock implied
+// the status and the reason, but it keeps only the newest reason. Updated stays as readers saw it.
 func (b *sealPlan) storeEnd(run Run, checkpointBefore int64) table.Update {
 	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.log.At.Number, attrCheckpointBefore: checkpointBefore}
 	if run.CancelReason != "" {

@@ -90,8 +90,8 @@ type Lock struct {
 	// Epoch counts the changes of the lock.
 	Epoch int64
 
-	// SealedUpTo is the newest run that the state accounts for: a run that ended by itself, or a
-	// run whose leftovers Seal has added.
+	// SealedUpTo is the newest run that the state accounts for: a run that ended by itself, a
+	// run whose leftovers Seal has added, or a run that leaves nothing.
 	SealedUpTo string
 	// Unsealed says that there are runs after SealedUpTo that ended early and are not sealed yet.
 	// While the thread is busy, they lie before Run. On an idle thread they may also lie behind
@@ -115,15 +115,16 @@ type Lock struct {
 
 	// RemoveFrom and RemoveTo are the first and the last run of the range that a rollback removes,
 	// "" if there is no such range. Readers skip these runs. Everything that the runs wrote is
-	// erased before anything else is written.
+	// erased before a worker claims another run.
 	RemoveFrom, RemoveTo string
 
-	// Run is the active run, or the last run that was active; "" before the first run.
+	// Run is the active run. On an idle thread it is the last run that was active, or the last
+	// queued run that a cancel of the thread ended; "" before the first run.
 	Run string
 	// Busy says that Run is in flight.
 	Busy bool
 	// Due is the time at which a delayed active run may start. It is zero if the active run is not
-	// delayed. A run that is created before Due goes first.
+	// delayed. An enqueued run whose turn is earlier goes first.
 	Due time.Time
 
 	// LastImmediate is the newest run that was not delayed, LastImmediateAt the time at which it
