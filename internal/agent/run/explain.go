@@ -85,7 +85,7 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 // soon is how long a run waits for a worker without a cause: workers need time to start.
 const soon = 10 * time.Second
 
-// whyPending returns why no worker has claimed the run yet, and what to change if runs wait often.
+// whyPending returns why no worker has taken the run up yet, and what to change if runs wait often.
 func (s *Store) whyPending(ctx context.Context, run Run) (cause, remedy string, err error) {
 	t, err := s.threads.Get(ctx, run.Ref.Ref)
 	now := s.now()
@@ -103,7 +103,7 @@ func (s *Store) whyPending(ctx context.Context, run Run) (cause, remedy string, 
 }
 
 const (
-	noCapacity = "NO_CAPACITY: no worker has claimed the run yet. All workers of the platform are at work, " +
+	noCapacity = "NO_CAPACITY: no worker has taken the run up yet. All workers of the platform are at work, " +
 		"or as many runs of the deployment as may be at work at once."
 	noCapacityRemedy = "Wait. If runs often wait, raise N_JOBS_PER_WORKER or the number of replicas of the deployment, " +
 		"or have the operator raise what limits the workers: RunnerConcurrency of the stack, and the account's quota of concurrent executions of Lambda."

@@ -197,7 +197,7 @@ func (a *Attempt) commitEnd(ctx context.Context, now time.Time, last draft, own 
 			return nil, o, err
 		}
 		change := t.ChangeLock(now)
-		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.unsealed != "")
+		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.lastUnsealed != "")
 		lockWrites := s.passLock(t, &change, q.next, thread.IdleView{
 			Status: threadStatus(outcome), Interrupts: outcome.Interrupts, Run: a.Run.Run,
 		})
@@ -223,19 +223,19 @@ func (a *Attempt) fencedIfDelayed(*table.Item) error {
 type queue struct {
 	// next is the oldest waiting run, nil if no run waits.
 	next *Run
-	// unsealed is the newest cancelled run before next that must be sealed, "" if there is no such
-	// run.
-	unsealed string
+	// lastUnsealed is the newest cancelled run before next that must be sealed, "" if there is no
+	// such run.
+	lastUnsealed string
 }
 
 // sealPassed seals the cancelled runs that Finish has passed over, unless the worker of the next
 // run does so. The newest of these runs has a lease until then, so that they are sealed in any
 // case.
 func (s *Store) sealPassed(ref thread.Ref, q queue, now time.Time) (o record.Outbox) {
-	if q.unsealed == "" || s.workerSeals(q.next) {
+	if q.lastUnsealed == "" || s.workerSeals(q.next) {
 		return o
 	}
-	o.Add(table.Update{Key: Ref{Ref: ref, Run: q.unsealed}.Key(), Index: s.leaseEntry(q.unsealed, now), If: table.Present()})
+	o.Add(table.Update{Key: Ref{Ref: ref, Run: q.lastUnsealed}.Key(), Index: s.leaseEntry(q.lastUnsealed, now), If: table.Present()})
 	o.Then(func(ctx context.Context) { s.sealIfNeeded(ctx, ref, q.next) })
 	return o
 }
@@ -261,7 +261,7 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 			break
 		}
 		if !run.needsNoSeal() {
-			q.unsealed = run.Run
+			q.lastUnsealed = run.Run
 		}
 	}
 	return q, nil

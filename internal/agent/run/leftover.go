@@ -204,7 +204,7 @@ func (d *draft) keepLeftovers(ctx context.Context) error {
 	return d.checkpoint(change)
 }
 
-// followed reports whether the agent has made a checkpoint of its own in this run.
+// hasCheckpointed reports whether the agent has made a checkpoint of its own in this run.
 func (d *draft) hasCheckpointed() bool {
 	return d.resentCheckpoint || (d.agentHasCheckpoints() && d.Log.At.Agent.Number > d.Run.CheckpointBefore)
 }

@@ -134,7 +134,7 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	if err != nil {
 		return err
 	}
-	// GrantNextPermit changes it when it gives the run a permit.
+	// grantNextPermit changes the dispatches when it gives the run a permit.
 	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches))
 	if seen.first == nil && seen.choose(&a.Run, r, size) {
 		return a.addWrite(putPermit(a.Run, a.store.now()))

@@ -187,7 +187,7 @@ func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 }
 
 // addRun adds to the batch a run's leftovers, its end, the release of its permit and the message to
-// its webhook. It adds nothing if nothing of the run is left to seal.
+// its webhook. If nothing of the run is left to seal, it only moves the mark.
 func (b *sealPlan) addRun(ctx context.Context, run Run) error {
 	if run.needsNoSeal() {
 		b.sealedUpTo = run.Run

@@ -240,7 +240,7 @@ type listing struct {
 }
 
 // next returns the next markers to look at, and the markers behind them. It passes over
-// namespaces that are shown as the last namespace, and namespaces before the page. The latter
+// namespaces that equal the namespace before them, and namespaces before the page. The latter
 // had items when the client read the pages before: the client misses no namespace if they have
 // expired since.
 func (l *listing) next(markers []marked) (some, rest []marked) {
@@ -258,7 +258,7 @@ func (l *listing) next(markers []marked) (some, rest []marked) {
 	return some, nil
 }
 
-// add adds a namespace unless it was added last, too.
+// add adds a namespace unless it was also added last.
 func (l *listing) add(shown []string) {
 	if !slices.Equal(shown, l.last) {
 		l.found, l.last = append(l.found, shown), shown

@@ -168,7 +168,7 @@ func (r ruleset) permitIn(dir, private string) error {
 	}
 	for _, entry := range entries {
 		var err error
-		// Dir is resolved, because it is above the resolved private path.
+		// The path dir is resolved, because it is above the resolved private path.
 		path := filepath.Join(dir, entry.Name())
 		if entry.Type()&fs.ModeSymlink != 0 {
 			path, err = filepath.EvalSymlinks(path)

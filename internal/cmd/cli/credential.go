@@ -94,7 +94,7 @@ func (k savedServer) store(name string, c credential) (refused error) {
 			return nil
 		}
 		refused = err
-		// This is an older credential; often there is no keyring at all.
+		// This removes an older credential; often there is no keyring at all.
 		_ = keyring.Delete(keyringService, entry(name, k.URL))
 	}
 	k.Login.Credential = &c

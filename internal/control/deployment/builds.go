@@ -90,7 +90,7 @@ func (b *builds) notNeeded() []revision.Revision {
 	return old
 }
 
-// take takes the next revision.
+// add adds the next revision.
 func (b *builds) add(r revision.Revision) {
 	if r.Status == revision.Deployed {
 		b.deployed++

@@ -105,10 +105,10 @@ func (s *Store) roomForBuild(d Deployment) error {
 	return s.cfg.Files.Room(d.Workspace)
 }
 
-// attach returns the writes that connect a new deployment with other resources: its place at a
-// listener, its repository, and secrets of the workspace.
+// attach returns the writes that connect a new deployment with other resources: its namespace at
+// a listener, its repository, and secrets of the workspace.
 func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
-	place, err := s.reserveNamespace(ctx, d, namespace, now)
+	uses, err := s.reserveNamespace(ctx, d, namespace, now)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now
 		return nil, err
 	}
 	references, err := s.refer(ctx, *d, now)
-	return slices.Concat(place, repository, references), err
+	return slices.Concat(uses, repository, references), err
 }
 
 // draft is the deployment that the request describes.

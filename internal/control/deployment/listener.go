@@ -47,20 +47,20 @@ func (s *Store) reserveNamespace(ctx context.Context, d *Deployment, namespace s
 	if !d.Remote() {
 		return nil, nil
 	}
-	at, err := s.cfg.Listeners.FindNamespace(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
+	found, err := s.cfg.Listeners.FindNamespace(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
 	if err != nil {
 		return nil, err
 	}
-	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &at.Name}
-	return at.AddUse(d.Deployment, now), nil
+	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &found.Name}
+	return found.AddUse(d.Deployment, now), nil
 }
 
 // detach returns the writes that remove the deployment from its listener and its integration.
 func (d Deployment) detach() []table.Write {
 	writes := d.release()
 	if d.Remote() {
-		namespace := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
-		writes = append(writes, listener.RemoveUse(namespace, d.Namespace(), d.Deployment))
+		at := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
+		writes = append(writes, listener.RemoveUse(at, d.Namespace(), d.Deployment))
 	}
 	return writes
 }

@@ -297,7 +297,7 @@ type besides struct {
 	revisions []revision.Change
 	set       table.Attrs
 	index     map[table.Index]table.Key
-	// places is the change of the workspace's counts; the replicas are those of the new revision.
+	// scale is the change of the workspace's counts; the replicas are those of the new revision.
 	scale quota.Scale
 }
 

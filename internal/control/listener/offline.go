@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// awayPage is the number of listeners that are in memory at a time.
+// offlinePage is the number of listeners that are in memory at a time.
 const offlinePage = 100
 
 // ReportOffline writes an event for each listener that has called before, but not for

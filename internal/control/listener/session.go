@@ -95,7 +95,7 @@ func (s *Store) tryEnter(ctx context.Context, ref Ref, holder, version string) (
 	})
 }
 
-// hear begins or renews a session of the listener as it was read. If the listener was reported
+// renew begins or renews a session of the listener as it was read. If the listener was reported
 // to be offline, it is online again: that is an event.
 func (s *Store) renew(ctx context.Context, l Listener, session Session, version string) (until time.Time, o record.Outbox, err error) {
 	now := s.now()
@@ -150,7 +150,7 @@ func (s *Store) Heartbeat(ctx context.Context, session Session, version string) 
 	return now.Add(leaseTime), nil
 }
 
-// back renews the session of a listener that was reported to be offline.
+// renewOffline renews the session of a listener that was reported to be offline.
 func (s *Store) renewOffline(ctx context.Context, session Session, version string) (until time.Time, err error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (until time.Time, o record.Outbox, err error) {
 		l, err := s.Get(ctx, session.Ref)

@@ -45,9 +45,9 @@ func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, he
 	return gone, left.AtListeners, err
 }
 
-func named(fingerprints []apikey.Fingerprint) string {
-	names := make([]string, len(fingerprints))
-	for i, k := range fingerprints {
+func named(keys []apikey.KeyItem) string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
 		names[i] = fmt.Sprintf("%s of workspace %s", k.Key, k.Workspace)
 	}
 	return strings.Join(names, ", ")

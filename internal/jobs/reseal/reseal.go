@@ -100,7 +100,7 @@ func (r *run) pass(ctx context.Context) error {
 type Left struct {
 	// Keys are API keys that are stored by the fingerprint of an older key: they move to the
 	// newest key when they are next used, and are not valid any more without the older key.
-	Keys []apikey.Fingerprint
+	Keys []apikey.KeyItem
 	// AtListeners are the deployments whose agents listeners have started with a token that is
 	// derived from the oldest key: without this key, they must be deployed again.
 	AtListeners []string
@@ -109,8 +109,8 @@ type Left struct {
 // Look finds the data that depends on older keys than the newest key, whose id is newest.
 func Look(ctx context.Context, t Table, newest string, now time.Time) (left Left, err error) {
 	err = t.Scan(ctx, func(item *table.Item) error {
-		if fingerprint, ok := apikey.FingerprintOf(item); ok && fingerprint.By != newest && !fingerprint.Expired(now) {
-			left.Keys = append(left.Keys, fingerprint)
+		if key, ok := apikey.KeyItemOf(item); ok && key.By != newest && !key.Expired(now) {
+			left.Keys = append(left.Keys, key)
 		}
 		if deployment, ok := listener.HeldBy(item); ok && !slices.Contains(left.AtListeners, deployment) {
 			left.AtListeners = append(left.AtListeners, deployment)

@@ -33,7 +33,7 @@
 //	is the name free                  condition on DeploymentName in the creating transaction
 //	releases to keep running          Query Releases (index due)
 //	build of a revision, by its id    Get Build
-//	places for a workspace's builds   Get each BuildSlot
+//	slots for a workspace's builds    Get each BuildSlot
 //	rollouts that are overdue         Query Rollouts (index due) up to now
 //	workflow execution by name        Get Execution
 //	executions to resume              Query RunningExecutions (index list)

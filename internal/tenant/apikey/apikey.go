@@ -281,8 +281,8 @@ func (s *Store) macs(key string) (macs []string, by string) {
 	return macs, by
 }
 
-// Fingerprint is the item by which a key is looked up.
-type Fingerprint struct {
+// KeyItem is the item by which a key is looked up.
+type KeyItem struct {
 	// Key is the key's id.
 	Workspace, Key string
 	// By is the secret key that made the fingerprint, or "" if it was not noted: it is noted
@@ -291,15 +291,15 @@ type Fingerprint struct {
 	expires string
 }
 
-// FingerprintOf reads the item under a key's fingerprint; other items are not ok.
-func FingerprintOf(item *table.Item) (fingerprint Fingerprint, ok bool) {
+// KeyItemOf reads the item under a key's fingerprint; other items are not ok.
+func KeyItemOf(item *table.Item) (key KeyItem, ok bool) {
 	if item.Text(record.Kind) != kind {
-		return Fingerprint{}, false
+		return KeyItem{}, false
 	}
-	return Fingerprint{item.Text(attrWorkspace), item.Text(attrID), item.Text(attrBy), item.Text(attrExpires)}, true
+	return KeyItem{item.Text(attrWorkspace), item.Text(attrID), item.Text(attrBy), item.Text(attrExpires)}, true
 }
 
 // Expired reports whether the key has expired.
-func (f Fingerprint) Expired(now time.Time) bool {
+func (f KeyItem) Expired(now time.Time) bool {
 	return f.expires != "" && f.expires <= clock.Format(now)
 }

@@ -151,7 +151,7 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 		t.Helper()
 		places := 0
 		err := f.table.Scan(t.Context(), func(item *table.Item) error {
-			place, ok := apikey.FingerprintOf(item)
+			place, ok := apikey.KeyItemOf(item)
 			if !ok {
 				return nil
 			}

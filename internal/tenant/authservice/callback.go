@@ -156,7 +156,7 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 		s.Log.WarnContext(ctx, "code was not exchanged", "auth_id", r.ID, "provider_id", p.ProviderID, "code", f.code)
 		return f, nil
 	}
-	k := newGrant{
+	k := grantToStore{
 		TokenRef: r.Token(r.Replaces), replaces: r.Replaces != "", agent: r.Agent,
 		grant: g, scopes: g.granted(r.Scopes), isDefault: r.Default, event: TokenCreated,
 		done: func(token string) table.Write {

@@ -99,14 +99,14 @@ func (s *Service) findIssuer(ctx context.Context, server string) (resource, issu
 	}
 	origin := u.Scheme + "://" + u.Host
 	type candidate struct{ url, resource string }
-	places := []candidate{{wellKnown(u, "oauth-protected-resource"), server}}
+	candidates := []candidate{{wellKnown(u, "oauth-protected-resource"), server}}
 	if strings.Trim(u.Path, "/") != "" {
-		places = append(places, candidate{origin + "/.well-known/oauth-protected-resource", origin})
+		candidates = append(candidates, candidate{origin + "/.well-known/oauth-protected-resource", origin})
 	}
 	if named := s.challenge(ctx, server); named != "" {
-		places = append([]candidate{{named, server}}, places...)
+		candidates = append([]candidate{{named, server}}, candidates...)
 	}
-	for _, at := range places {
+	for _, at := range candidates {
 		var match resourceMetadata
 		ok, err := s.getJSON(ctx, "resource_metadata", at.url, &match)
 		if err != nil {
@@ -171,11 +171,11 @@ func (s *Service) findServer(ctx context.Context, issuer string) (serverMetadata
 	if err != nil || u.RawQuery != "" {
 		return server, fault.New(fault.Invalid, "authorization_servers must name issuers without a query.")
 	}
-	places := []string{wellKnown(u, "oauth-authorization-server"), wellKnown(u, "openid-configuration")}
+	candidates := []string{wellKnown(u, "oauth-authorization-server"), wellKnown(u, "openid-configuration")}
 	if strings.Trim(u.Path, "/") != "" {
-		places = append(places, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration")
+		candidates = append(candidates, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration")
 	}
-	for _, at := range places {
+	for _, at := range candidates {
 		server = serverMetadata{}
 		ok, err := s.getJSON(ctx, "authorization_servers", at, &server)
 		if err != nil {

@@ -19,8 +19,8 @@ import (
 // for the grant again.
 const storeTime = 15 * time.Second
 
-// newGrant is a grant to store.
-type newGrant struct {
+// grantToStore is a grant to store.
+type grantToStore struct {
 	TokenRef
 	// replaces says that the token exists, and holds this grant from now on.
 	replaces  bool
@@ -37,7 +37,7 @@ type newGrant struct {
 }
 
 // storeGrant stores a grant, with its event, and returns its token.
-func (s *Service) storeGrant(ctx context.Context, p Provider, k newGrant) (Token, error) {
+func (s *Service) storeGrant(ctx context.Context, p Provider, k grantToStore) (Token, error) {
 	ref, err := record.DecideValue(ctx, s.Table, func(ctx context.Context) (TokenRef, record.Outbox, error) {
 		o, err := s.grantWrites(ctx, p, &k)
 		return k.TokenRef, o, err
@@ -52,7 +52,7 @@ func (s *Service) storeGrant(ctx context.Context, p Provider, k newGrant) (Token
 
 // grantWrites returns the writes that store a grant. If the token that the grant should replace is
 // gone by now, the grant becomes a new token, because the user has consented anyway.
-func (s *Service) grantWrites(ctx context.Context, p Provider, k *newGrant) (o record.Outbox, err error) {
+func (s *Service) grantWrites(ctx context.Context, p Provider, k *grantToStore) (o record.Outbox, err error) {
 	var old Token
 	if k.replaces {
 		if old, err = s.token(ctx, k.TokenRef); fault.Is(err, fault.NotFound) {
@@ -89,7 +89,7 @@ func (s *Service) grantWrites(ctx context.Context, p Provider, k *newGrant) (o r
 var errAnswered = errors.New("the request for the token is answered already")
 
 // write returns the write of a grant into a new token, or into the old token.
-func (s *Service) write(ctx context.Context, p Provider, k newGrant, old Token) (table.Write, error) {
+func (s *Service) write(ctx context.Context, p Provider, k grantToStore, old Token) (table.Write, error) {
 	now := s.Now()
 	if k.replaces && k.grant.Refresh == "" && old.refreshable && (k.grant.label == "" || k.grant.label == old.Label) {
 		// Some providers give a refresh token with the first consent only; that refresh token

@@ -303,7 +303,7 @@ func (s *Service) ImportToken(ctx context.Context, in ImportedToken, notes ...re
 	g := grant{credentials: credentials{in.AccessToken, in.RefreshToken}, label: in.Label, lifetime: in.Lifetime}
 	scopes := append([]string{}, in.Scopes...)
 	imported := Token{TokenRef: in.Token(id.New(now)), ProviderID: p.ProviderID}
-	return s.storeGrant(ctx, p, newGrant{
+	return s.storeGrant(ctx, p, grantToStore{
 		TokenRef: imported.TokenRef, agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: metadata, event: TokenImported,
 		done: func(string) table.Write { return imported.audit(ctx, audit.ImportAuthToken, now) }, notes: notes,
 	})

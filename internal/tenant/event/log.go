@@ -90,7 +90,7 @@ type watcher struct {
 	every time.Duration
 	// wake delivers wake-ups when notices returns events that are not stored; both are nil if the
 	// log has no such events.
-	told    <-chan struct{}
+	wake    <-chan struct{}
 	notices func() []Positioned
 }
 
@@ -182,7 +182,7 @@ func Follow(ctx context.Context, log Reader, after string, emit func([]Positione
 		select {
 		case <-woken.written:
 		case <-again:
-		case <-woken.told:
+		case <-woken.wake:
 			if notices := woken.notices(); len(notices) > 0 {
 				if err := emit(notices); err != nil {
 					return err

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// QuestionsChanged is not stored: it goes to the followers of the log of a workspace, in this
+// QuestionsChanged is not stored: it says to the followers of the log of a workspace, in this
 // process, that threads of a deployment have paused with questions, or that questions were
 // answered. A reader that was away reads the threads again.
 const QuestionsChanged Type = "deployment.questions_changed"

@@ -24,7 +24,7 @@ func (l workspaceLog) Now() string { return (&position{floor: l.now()}).String()
 
 func (l workspaceLog) watch() (w watcher, stop func()) {
 	f, woken := l.followers.add(l.workspace), l.written.Add(keys.Workspace(l.workspace))
-	w = watcher{written: woken.C(), every: lookAgain, told: f.wake, notices: func() []Positioned { return l.changed(f.drain()) }}
+	w = watcher{written: woken.C(), every: lookAgain, wake: f.wake, notices: func() []Positioned { return l.changed(f.drain()) }}
 	return w, func() {
 		woken.Stop()
 		f.stop()

@@ -54,7 +54,8 @@ func (l Limits) Rescale(ctx context.Context, t table.Table, now time.Time, o *re
 	return nil
 }
 
-// placed returns how many deployments a workspace has, and how many replicas are counted for them.
+// scaleOf returns how many deployments a workspace has, and how many replicas are counted for
+// them.
 func scaleOf(ctx context.Context, t table.Table, workspace string) (deployments, replicas int64, err error) {
 	item, err := record.Get(ctx, t, "count", keys.DeploymentCount(workspace), nil)
 	if err != nil || item == nil {

@@ -11,7 +11,7 @@
 //
 // Objects that are made rarely (deployments, crons, webhooks, tokens of the Auth Service) have one
 // count per quota: a record.Count, which Limits.Take bounds. The count of deployments holds the
-// count of their replicas, too (Limits.Place); the replicas of a deployment that an older version
+// count of their replicas, too (Limits.Rescale); the replicas of a deployment that an older version
 // has made are counted with its next revision, and its tokens are not counted.
 //
 // Threads and runs are made often, and one item cannot take more than a few hundred transactions a

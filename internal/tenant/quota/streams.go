@@ -294,7 +294,7 @@ func (p *streamPlace) keep(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// leave gives the place back. If that fails, the place is free again after two terms. The writes
+// release gives the place back. If that fails, the place is free again after two terms. The writes
 // need no transaction, which would cost twice as much: if only one of them is applied, or if one is
 // applied twice because its answer was lost, the counts are right again after two terms.
 func (p *streamPlace) release(ctx context.Context) { p.giveBack(ctx, p.less(p.term)) }

@@ -18,7 +18,7 @@ type Agents struct {
 	*stack.Stack
 
 	mu sync.Mutex
-	// target is host or account, whichever Place has made, and nil before.
+	// target is host or account, whichever OwnTarget has made, and nil before.
 	target  compute.Target
 	host    *computeremote.Target
 	account *ecs.Target

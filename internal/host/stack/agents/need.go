@@ -23,8 +23,8 @@ const (
 	computeExpress = "express"
 )
 
-// hasOwnTarget reports whether the stack has a place for agents. A stack without a network for
-// agents serves everything else, and rollouts end with a message.
+// hasOwnTarget reports whether the stack has a target of its own for agents. A stack without a
+// network for agents serves everything else, and rollouts end with a message.
 func hasOwnTarget(env stack.Environment) bool {
 	return env.Get(stack.VariableHost) != "" || env.Get(variableSubnets) != ""
 }

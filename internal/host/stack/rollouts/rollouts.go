@@ -106,7 +106,7 @@ func (r *Rollouts) builder() (build.Builder, error) {
 	if r.IsHosted() {
 		return buildremote.New(r.Get(stack.VariableHost), r.Get(stack.VariableHostToken), nil), nil
 	}
-	places, err := strconv.Atoi(r.Get(variableWorkspaceBuilds))
+	slots, err := strconv.Atoi(r.Get(variableWorkspaceBuilds))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variableWorkspaceBuilds, err)
 	}
@@ -115,7 +115,7 @@ func (r *Rollouts) builder() (build.Builder, error) {
 		Table:         r.Table(),
 		NamePrefix:    r.Get(agents.VariableNamePrefix),
 		Project:       r.Get(variableProject),
-		Places:        places,
+		Slots:         slots,
 		LogGroup:      r.Get(variableBuildLogGroup),
 		ECRRepository: r.Get(variableRepository),
 		Tools:         r.Get(variableBuildTools),

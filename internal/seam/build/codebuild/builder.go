@@ -48,9 +48,9 @@ type Config struct {
 	// images in ECR's public gallery). BaseImage is the base image of all other agents (Amazon
 	// Linux 2023, like the images of CodeBuild).
 	Registry, BaseImage string
-	// Places is how many builds of one workspace run or wait in CodeBuild at once, at most
-	// maxSlots; 0 for any number. A build without a place is a *build.NoCapacity.
-	Places int
+	// Slots is how many builds of one workspace run or wait in CodeBuild at once, at most
+	// maxSlots; 0 for any number. A build without a slot is a *build.NoCapacity.
+	Slots int
 	// Timeout is how long a build may take once it has begun (15 min).
 	Timeout time.Duration
 	// After makes the timer for the time between two polls (time.After).
@@ -102,8 +102,8 @@ func New(cfg Config) (*Builder, error) {
 			return nil, fmt.Errorf("open codebuild builder: there is no %s", name)
 		}
 	}
-	if cfg.Places < 0 || cfg.Places > maxSlots {
-		return nil, fmt.Errorf("open codebuild builder: %d places: there may be at most %d", cfg.Places, maxSlots)
+	if cfg.Slots < 0 || cfg.Slots > maxSlots {
+		return nil, fmt.Errorf("open codebuild builder: %d places: there may be at most %d", cfg.Slots, maxSlots)
 	}
 	cfg.Registry = cmp.Or(cfg.Registry, defaultRegistry)
 	cfg.BaseImage = cmp.Or(cfg.BaseImage, defaultBaseImage)

@@ -21,9 +21,9 @@
 // fails to push, because tags are immutable. If an attempt is known to have ended, the next
 // attempt has a tag of its own.
 //
-// A workspace has some places for builds (Config.Places), so that its builds do not keep the
-// account from building for other workspaces. The table has an item for each place, with the
-// revision whose build has it. A build without a place is not started: the caller starts it again
+// A workspace has some slots for builds (Config.Slots), so that its builds do not keep the
+// account from building for other workspaces. The table has an item for each slot, with the
+// revision whose build has it. A build without a slot is not started: the caller starts it again
 // later.
 //
 // The credentials of a private repository are in one Secrets Manager secret per revision,

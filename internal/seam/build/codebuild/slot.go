@@ -25,10 +25,10 @@ const attrHolder = "holder"
 // slot back: it is free when the build of its holder has ended or was removed. So the revision
 // must have a note before it takes a slot.
 func (b *Builder) acquireSlot(ctx context.Context, workspace, revision string) error {
-	if b.cfg.Places == 0 {
+	if b.cfg.Slots == 0 {
 		return nil
 	}
-	slots := keys.BuildSlots(workspace, b.cfg.Places)
+	slots := keys.BuildSlots(workspace, b.cfg.Slots)
 	items, err := b.cfg.Table.GetBatch(ctx, slots...)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (b *Builder) acquireSlot(ctx context.Context, workspace, revision string) e
 			return err
 		}
 	}
-	return &build.NoCapacity{Share: b.cfg.Places}
+	return &build.NoCapacity{Share: b.cfg.Slots}
 }
 
 // acquireFrom gives a slot that a holder had, or that is new if there is no holder, to a revision.

@@ -36,7 +36,7 @@ func isWaiting(t *testing.T, err error) bool {
 func TestAWorkspaceThatWantsAllBuilds(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	b := a.builder(func(c *codebuild.Config) { c.Places = 2 })
+	b := a.builder(func(c *codebuild.Config) { c.Slots = 2 })
 	held, release := slow(t)
 	all := []build.Spec{held}
 	for range 7 {

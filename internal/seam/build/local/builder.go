@@ -304,7 +304,7 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
 		return err
 	}
-	// This file is the last: it says which files are left to erase.
+	// This file goes last: it says which files are left to erase.
 	return child.RemoveFiles(b.recordOf(revision))
 }
 

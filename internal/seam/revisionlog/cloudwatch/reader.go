@@ -113,7 +113,7 @@ func request(group string, log revisionlog.Log, query revisionlog.Query, after l
 	input := &cloudwatchlogs.FilterLogEventsInput{
 		LogGroupName: aws.String(group), LogStreamNamePrefix: aws.String(log.Revision + "/"),
 		StartTime: aws.Int64(from.UnixMilli()), StartFromHead: aws.Bool(!query.Backward),
-		// The query asks for some events more, of the millisecond that the page ends in.
+		// The query asks for some more events, of the millisecond that the page ends in.
 		Limit: aws.Int32(int32(min(query.Limit+100, eventLimit))),
 	}
 	if !query.To.IsZero() {

@@ -33,7 +33,7 @@ func (l *Logs) Read(ctx context.Context, name revisionlog.Log, query revisionlog
 	if err != nil {
 		return revisionlog.Page{}, err
 	}
-	// This comes before the lines: a page of a log that is not open then misses no line.
+	// This is read before the lines, so that a page of a log that is not open misses no line.
 	written := l.written(name)
 	found, err := segments(l.dirOf(name), name.Kind)
 	if err != nil {

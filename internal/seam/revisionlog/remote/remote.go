@@ -53,7 +53,7 @@ func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) 
 	return nil
 }
 
-// MaxDelay is zero, like the lag of log files.
+// MaxDelay is zero, as for log files.
 func (r *Logs) MaxDelay() time.Duration { return 0 }
 
 // watcher learns of new lines from one answer of the host, which lasts as long as it does.

@@ -31,7 +31,7 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 	return t.page(ctx, query, after)
 }
 
-// page reads the page behind a place.
+// page reads the page behind a position.
 func (t *Table) page(ctx context.Context, query table.Query, after *table.Position) (page table.Page, err error) {
 	size := 0
 	// It takes a second round when items are deleted between the reading of their heads and of
@@ -64,7 +64,7 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Positi
 	}
 }
 
-// collect reads the heads behind a place that fit into a page, which already has this many items
+// collect reads the heads behind a position that fit into a page, which already has this many items
 // and bytes, and returns how many bytes the page then holds. more reports whether there is another
 // head behind them. It asks for no page of DynamoDB's behind the one that fills the page: where
 // bodies are large, a page of ours has few items, and what is read beyond it is read again.
@@ -133,12 +133,12 @@ func (e *expression) keyCondition(query table.Query) string {
 	return partition
 }
 
-// startKey is the place in the form that DynamoDB uses. There need not be an item any more.
-func startKey(query table.Query, place table.Position) stored {
-	key := storedKey(place.Key)
+// startKey is the position in the form that DynamoDB uses. There need not be an item any more.
+func startKey(query table.Query, position table.Position) stored {
+	key := storedKey(position.Key)
 	if query.Index != "" {
 		pk, sk := indexNames(query.Index)
-		key[pk], key[sk] = text(query.PK), text(place.Sort)
+		key[pk], key[sk] = text(query.PK), text(position.Sort)
 	}
 	return key
 }

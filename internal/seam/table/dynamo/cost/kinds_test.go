@@ -90,7 +90,7 @@ var nouns = []noun{
 	{"listener", keys.Listener(x, x)},
 	{"listener's name", keys.ListenerName(x, x, x)},
 	{"listener's use", keys.ListenerUse(x, x, x, x)},
-	{"listener's bell", keys.ListenerWake(x, x)},
+	{"listener's wake key", keys.ListenerWake(x, x)},
 	{"listener's task", keys.ListenerTask(x, x, x)},
 	{"count of crons", keys.CronCount(x, x)},
 	{"count of all crons", keys.AllCronCount(x)},
