@@ -200,7 +200,7 @@ func wantAgent(t *testing.T, m machine, artifact build.Artifact) {
 // TestWhatIsWrongIsSaid checks the messages of builds that fail in an image.
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, func(images *docker.Config, _ *local.Config) { images.Memory = 96 << 20 })
+	m := newMachine(t, func(images *docker.Config, _ *local.Config) { images.Memory = 512 << 20 })
 	const python, node = `{"graphs": {"agent": "./agent.py:graph"}}`, `{"graphs": {"agent": "./agent.mjs:graph"}}`
 	for name, c := range map[string]struct {
 		files          map[string]string
@@ -212,8 +212,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			build.ReasonRuntimeMissing, []string{"the base image slipway.test/python:3.99-slim is not to be had"}},
 		"unknown package": {map[string]string{"framework.json": python, "requirements.txt": "no-such-package-anywhere-4711\n"}, "", "",
 			build.ReasonDependenciesFailed, []string{"the installation of dependencies exited with code 1", "no-such-package-anywhere-4711", "not found"}},
-		"conflict with the runtime": {map[string]string{"framework.json": python, "requirements.txt": "langgraph==0.6.0\n"}, "", "",
-			build.ReasonDependenciesFailed, []string{"go together, but not with what Slipway's runtime needs:\n", "langgraph==0.6.0"}},
+		"conflict with the runtime": {map[string]string{"framework.json": python, "requirements.txt": "langgraph==0.3.0\n"}, "", "",
+			build.ReasonDependenciesFailed, []string{"go together, but not with what Slipway's runtime needs:\n", "langgraph==0.3.0"}},
 		"an install command": {map[string]string{"framework.json": node}, "echo installing; exit 7", "",
 			build.ReasonDependenciesFailed, []string{`the install command "echo installing; exit 7" exited with code 7. Its last output:` + "\ninstalling"}},
 		"a build command": {map[string]string{"framework.json": node}, "true", "ls nowhere",
