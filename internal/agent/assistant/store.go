@@ -253,7 +253,7 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 		return []Assistant{current}, nil
 	}
 	query := keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant)
-	found, err := record.List(ctx, s.table, "versions of assistant", query, search.window(), func(item *table.Item) (Assistant, bool, error) {
+	versions, err := record.List(ctx, s.table, "versions of assistant", query, search.window(), func(item *table.Item) (Assistant, bool, error) {
 		number, err := keys.AssistantVersionNumber(item.Key)
 		if err != nil || number > current.newest {
 			// A deleted assistant with the same id may have left it.
@@ -267,7 +267,7 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 		ok, err := search.match(version)
 		return version, ok, err
 	})
-	return found.Items, err
+	return versions.Items, err
 }
 
 // Delete removes an assistant with its versions. A default assistant returns to its original

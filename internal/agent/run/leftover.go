@@ -73,8 +73,8 @@ func inputNotStepped(s thread.State, run Run) bool {
 // leftovers reads the output that a run has shown and not finished.
 func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 	l := new(leftover)
-	from, found := run.leftoversFrom()
-	if !found {
+	from, ok := run.leftoversFrom()
+	if !ok {
 		return l, nil
 	}
 	for b, err := range s.batches(ctx, &run, from, false) {

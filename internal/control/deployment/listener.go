@@ -47,12 +47,12 @@ func (s *Store) reserveNamespace(ctx context.Context, d *Deployment, namespace s
 	if !d.Remote() {
 		return nil, nil
 	}
-	found, err := s.cfg.Listeners.FindNamespace(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
+	chosen, err := s.cfg.Listeners.FindNamespace(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
 	if err != nil {
 		return nil, err
 	}
-	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &found.Name}
-	return found.AddUse(d.Deployment, now), nil
+	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &chosen.Name}
+	return chosen.AddUse(d.Deployment, now), nil
 }
 
 // detach returns the writes that remove the deployment from its listener and its integration.

@@ -17,9 +17,9 @@ type Window struct {
 	// Cursor continues after the page that it came with. The offset is then ignored. An item
 	// that is created or deleted meanwhile moves no page.
 	Cursor string
-	// NoCursor is for an interface that has no cursor. A client of it takes a short page for the
-	// last, so the list reads until the page is full, however many items it rejects, and nothing
-	// behind it.
+	// NoCursor is for an interface that has no cursor. Its clients take a short page for the last
+	// page. So the list reads until the page is full, however many items it rejects, and reads
+	// nothing behind the page.
 	NoCursor bool
 	// Room is how many bytes the bodies of the returned items may hold. Where the bodies are
 	// large, fewer items are returned, but at least one. 0 is no bound.
@@ -30,10 +30,10 @@ type Window struct {
 // whole page in memory.
 const PageRoom = 8 << 20
 
-// full reports whether a page of so many items has no room for one more item, with which the
-// bodies hold size.
-func (w Window) full(found, size int) bool {
-	return found == w.Limit || w.Room > 0 && found > 0 && size > w.Room
+// full reports whether a page with this number of items has no room for the next item. size is the
+// number of bytes of the bodies with the next item.
+func (w Window) full(items, size int) bool {
+	return items == w.Limit || w.Room > 0 && items > 0 && size > w.Room
 }
 
 // Page is a part of a list.
@@ -81,7 +81,7 @@ func ListFrom[T any](
 	if window.NoCursor {
 		behind = 0
 	}
-	// One more shows whether there is a next page.
+	// The item behind the page shows whether there is a next page.
 	query.Limit, query.Bytes = min(skip+window.Limit+behind, table.MaxLimit), window.Room
 	var last *table.Item
 	for item, err := range from(ctx, query) {

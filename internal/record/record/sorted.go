@@ -76,14 +76,14 @@ func Sorted[T any](ctx context.Context, t table.Table, s Sorting[T]) (page []T, 
 		return page, matches, err
 	}
 	page = make([]T, len(window))
-	for i, one := range window {
-		page[i] = one.value
+	for i, match := range window {
+		page[i] = match.value
 	}
 	return page, matches, nil
 }
 
-func (r *ranking[T]) add(one ranked[T]) {
-	at, _ := slices.BinarySearchFunc(r.best, one, func(a, b ranked[T]) int { return r.Compare(a.value, b.value) })
+func (r *ranking[T]) add(match ranked[T]) {
+	at, _ := slices.BinarySearchFunc(r.best, match, func(a, b ranked[T]) int { return r.Compare(a.value, b.value) })
 	last := r.Offset + r.Limit - 1
 	if at > last {
 		return
@@ -93,9 +93,9 @@ func (r *ranking[T]) add(one ranked[T]) {
 		r.best = r.best[:last]
 	}
 	if r.slim {
-		r.Slim(&one.value)
+		r.Slim(&match.value)
 	}
-	r.best, r.size = slices.Insert(r.best, at, one), r.size+one.size
+	r.best, r.size = slices.Insert(r.best, at, match), r.size+match.size
 	if !r.slim && r.Room > 0 && r.size > r.Room {
 		r.slim = true
 		for i := range r.best {
