@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,13 +45,16 @@ func environmentOf(release compute.Release) environment {
 
 // storeSecret makes the release's secret, or sets its value again, and returns its ARN.
 func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[string]string) (string, error) {
-	text, err := json.Marshal(values)
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	// Secrets Manager takes 64 KiB. The bound of a deployment's secrets counts no such escapes.
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(values); err != nil {
 		return "", err
 	}
 	name := aws.String(t.names.of(ref))
 	created, err := t.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
-		Name: name, SecretString: aws.String(string(text)), Description: aws.String("The environment of an agent."),
+		Name: name, SecretString: aws.String(text.String()), Description: aws.String("The environment of an agent."),
 		Tags: tagsAs(t.names.tags(ref), func(key, value *string) secrettypes.Tag { return secrettypes.Tag{Key: key, Value: value} }),
 	})
 	if err == nil {
@@ -59,7 +63,7 @@ func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[st
 	if _, exists := errors.AsType[*secrettypes.ResourceExistsException](err); !exists {
 		return "", err
 	}
-	put, err := t.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String(string(text))})
+	put, err := t.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String(text.String())})
 	if err != nil {
 		return "", err
 	}

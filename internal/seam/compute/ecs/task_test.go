@@ -33,3 +33,24 @@ func TestLabels(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestMarkupFitsIntoTheSecret starts a release whose variables are as large as the secrets of a
+// deployment may be, and all markup, which encoding/json escapes to six times its size by default.
+func TestMarkupFitsIntoTheSecret(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, map[string][]answer{"DescribeServices": {{0, `{"services":[]}`}}})
+	release := newRelease()
+	markup := strings.Repeat("<&>", 20_000)
+	release.Env = map[string]string{"MARKUP": markup}
+	check.Must(t, r.target().Apply(t.Context(), release))
+	var created struct{ SecretString string }
+	check.Must(t, json.Unmarshal([]byte(r.of("CreateSecret")[0]), &created))
+	if size := len(created.SecretString); size > 65_536 {
+		t.Errorf("the secret has %d bytes, Secrets Manager takes 65,536", size)
+	}
+	var values map[string]string
+	check.Must(t, json.Unmarshal([]byte(created.SecretString), &values))
+	if values["MARKUP"] != markup {
+		t.Errorf("the agent gets %.99q", values["MARKUP"])
+	}
+}
