@@ -14,6 +14,11 @@
 // colon, and an empty line) each 15 s: load balancers and NATs cut a connection without
 // traffic, some of them after 60 s. The runtimes of this platform send such comments.
 //
+// An agent should keep an idle connection open for longer than its caller does: a request that is
+// sent while the agent closes the connection fails, and costs an attempt. The server closes its
+// connections after 4 s, and a load balancer of AWS after its idle timeout, which is 4,000 s in
+// infra/network.yaml. The runtimes of this platform wait for 4,100 s.
+//
 // Beside `Authorization: Bearer <token>`, with the token that the agent has as
 // SLIPWAY_INVOKE_TOKEN, an invocation carries
 //

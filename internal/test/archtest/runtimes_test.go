@@ -3,8 +3,11 @@ package archtest_test
 import (
 	"encoding/json"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +42,41 @@ func TestTheNodeRuntimeKnowsThePathsOfTheServer(t *testing.T) {
 	for path := range document.Paths {
 		if first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); !slices.Contains(served, first) {
 			t.Errorf("%s: SERVED in node/src/routes.mjs lacks %q", path, first)
+		}
+	}
+}
+
+// TestAgentsKeepConnectionsLongerThanTheLoadBalancer compares the runtimes with the load balancer
+// of network.yaml. A load balancer that sends a request while the agent closes the connection
+// answers it with 502.
+func TestAgentsKeepConnectionsLongerThanTheLoadBalancer(t *testing.T) {
+	t.Parallel()
+	network, err := os.ReadFile(filepath.Join(top, "infra", "network.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds := func(text []byte, pattern string) int {
+		found := regexp.MustCompile(pattern).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("nothing matches %s", pattern)
+		}
+		number, err := strconv.Atoi(strings.ReplaceAll(string(found[1]), "_", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return number
+	}
+	balancer := seconds(network, `Key: idle_timeout\.timeout_seconds, Value: "(\d+)"`)
+	for file, pattern := range map[string]string{
+		"node/src/server.mjs":                `const IDLE_MS = ([\d_]+)_000;`,
+		"python/slipway_runtime/__main__.py": `(?m)^IDLE = (\d+)$`,
+	} {
+		text, err := fs.ReadFile(runtimes.Files, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if agent := seconds(text, pattern); agent <= balancer {
+			t.Errorf("%s closes idle connections after %d s, the load balancer after %d s", file, agent, balancer)
 		}
 	}
 }

@@ -22,6 +22,12 @@ const SIGNATURE_AGE = 300;
 const DRAIN_MS = 10_000;
 /** How long what is stopped then may take to end. Code of the repository may never end. */
 const STOP_MS = 2_000;
+/**
+ * How long an idle connection stays open. The caller must close it first, because a request that is
+ * sent while we close fails: the server does so after seconds, a load balancer of AWS after up to
+ * 4,000 s.
+ */
+const IDLE_MS = 4_100_000;
 
 /**
  * Answers at $SLIPWAY_SOCKET, which no other agent of the machine reaches, or else on $HOST:$PORT,
@@ -35,7 +41,7 @@ const STOP_MS = 2_000;
 export async function serve(sources, own, env) {
   const agent = new Agent(sources, own, env.SLIPWAY_INVOKE_TOKEN ?? "");
   const server = createServer((request, response) => agent.handle(request, response));
-  server.keepAliveTimeout = 60_000; // the caller closes idle connections first, because a request that is sent while we close fails
+  server.keepAliveTimeout = IDLE_MS;
   server.requestTimeout = 0;
   await new Promise((resolve, reject) => {
     server.once("error", reject);

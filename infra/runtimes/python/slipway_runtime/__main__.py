@@ -25,6 +25,10 @@ from .server import Server
 
 # GRACE is how many seconds running invocations have when the process is told to stop.
 GRACE = 10
+# IDLE is how many seconds an idle connection stays open. The caller must close it first, because a
+# request that is sent while we close fails: the server does so after seconds, a load balancer of
+# AWS after up to 4,000 s.
+IDLE = 4100
 
 
 def main() -> None:
@@ -73,7 +77,7 @@ def _serve(sources: dict[str, Source], graphs: GraphLoop, auth: Authentication |
         log_config=None,
         log_level="warning",
         server_header=False,
-        timeout_keep_alive=75,
+        timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=GRACE,
     )
     server = uvicorn.Server(config)
