@@ -94,11 +94,12 @@ var (
 	grantUploads  = []string{"s3:PutObject", "s3:PutObjectTagging"}
 	keepUploads   = []string{"s3:ListBucket", "s3:DeleteObjectTagging"}
 	removeUploads = []string{"s3:DeleteObject", "s3:ListBucket"}
-	// buildActions are the actions of the script of a build: pushing to the repository, reading the
-	// secrets whose names begin with the prefix and "-build-", and reading the layer with the tools
-	// and the bucket of uploads, which it may not list.
+	// buildActions are the actions of the script of a build: pushing to the repository, for which
+	// the user guide of ECR lists the actions, reading the secrets whose names begin with the
+	// prefix and "-build-", and reading the layer with the tools and the bucket of uploads, which
+	// it may not list.
 	buildActions = []string{
-		"ecr:BatchCheckLayerAvailability", "ecr:CompleteLayerUpload", "ecr:GetAuthorizationToken", "ecr:InitiateLayerUpload", "ecr:PutImage", "ecr:UploadLayerPart",
+		"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:CompleteLayerUpload", "ecr:GetAuthorizationToken", "ecr:InitiateLayerUpload", "ecr:PutImage", "ecr:UploadLayerPart",
 		"lambda:GetLayerVersion", "s3:GetObject", "secretsmanager:GetSecretValue",
 	}
 )
