@@ -258,7 +258,7 @@ var gatewayStatus = map[string]int{
 	"DEFAULT_4XX": 0, "DEFAULT_5XX": 500, "BAD_REQUEST_BODY": 400, "BAD_REQUEST_PARAMETERS": 400, "UNAUTHORIZED": 401, "ACCESS_DENIED": 403,
 	"WAF_FILTERED": 403, "MISSING_AUTHENTICATION_TOKEN": 404, "INVALID_SIGNATURE": 404, "EXPIRED_TOKEN": 404, "RESOURCE_NOT_FOUND": 404,
 	"REQUEST_TOO_LARGE": 413, "UNSUPPORTED_MEDIA_TYPE": 415, "THROTTLED": 429, "QUOTA_EXCEEDED": 429, "AUTHORIZER_FAILURE": 503,
-	"AUTHORIZER_CONFIGURATION_ERROR": 500, "API_CONFIGURATION_ERROR": 500, "INTEGRATION_FAILURE": 503, "INTEGRATION_TIMEOUT": 504,
+	"AUTHORIZER_CONFIGURATION_ERROR": 503, "API_CONFIGURATION_ERROR": 500, "INTEGRATION_FAILURE": 503, "INTEGRATION_TIMEOUT": 504,
 }
 
 var contextVariable = regexp.MustCompile(`\$context\.[A-Za-z.]+`)
@@ -274,7 +274,7 @@ func TestGatewayAnswersAsTheMuxDoes(t *testing.T) {
 	details := map[string]string{
 		"ACCESS_DENIED": forbidden.Error(), "MISSING_AUTHENTICATION_TOKEN": "Not Found", "DEFAULT_5XX": "Internal server error (request VALUE).",
 	}
-	retry := map[string]bool{"THROTTLED": true, "QUOTA_EXCEEDED": true, "INTEGRATION_FAILURE": true, "AUTHORIZER_FAILURE": true}
+	retry := map[string]bool{"THROTTLED": true, "QUOTA_EXCEEDED": true, "INTEGRATION_FAILURE": true, "AUTHORIZER_FAILURE": true, "AUTHORIZER_CONFIGURATION_ERROR": true}
 
 	responses := stack(t, nil).API.Responses
 	if len(responses) != len(gatewayStatus) {

@@ -111,11 +111,14 @@ func (g *Gateway) ask(c *call, authorizer template.Authorizer) (decision, *refus
 	ctx, cancel := context.WithTimeout(c.request.Context(), authorizerTimeout)
 	defer cancel()
 	answer, err := g.functions.Invoke(ctx, authorizer.Function, payload)
-	if failure, ok := errors.AsType[*lambda.FunctionError](err); ok && failure.Message == "Unauthorized" {
+	failure, failed := errors.AsType[*lambda.FunctionError](err)
+	switch {
+	case failed && failure.Message == "Unauthorized":
 		return decision{}, &unauthorized
-	}
-	if err != nil {
+	case failed:
 		return decision{}, authorizerFailure(err)
+	case err != nil: // it was throttled, or its time was over
+		return decision{}, authorizerMisconfigured(err)
 	}
 	var d decision
 	if err := json.Unmarshal(answer, &d); err != nil {

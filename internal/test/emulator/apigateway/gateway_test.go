@@ -51,7 +51,8 @@ func open(t *testing.T) *api {
 	a.functions, err = lambda.New(lambda.Config{Functions: functions, Processes: filepath.Join(t.TempDir(), "processes"), Log: log})
 	check.Must(t, err)
 	guarded, keyed := route("ANY", "/guarded/{id}"), route("GET", "/keyed")
-	guarded.Authorizer, keyed.Authorizer = "Key", "Any"
+	far := route("GET", "/far")
+	guarded.Authorizer, keyed.Authorizer, far.Authorizer = "Key", "Any", "Far"
 	few := route("GET", "/few/{id}")
 	few.Authorizer = "Key"
 	slow := route("GET", "/slow")
@@ -62,6 +63,7 @@ func open(t *testing.T) *api {
 			Authorizers: map[string]template.Authorizer{
 				"Key": {Name: "Key", Function: a.functions.ARN("Authorizer"), Headers: []string{"X-Api-Key", "X-Tenant-Id"}, TTL: time.Minute},
 				"Any": {Name: "Any", Function: a.functions.ARN("Authorizer")},
+				"Far": {Name: "Far", Function: a.functions.ARN("Nowhere")},
 			},
 			Responses: map[string]template.GatewayResponse{
 				"MISSING_AUTHENTICATION_TOKEN": {
@@ -72,8 +74,9 @@ func open(t *testing.T) *api {
 					Status: 429, Templates: map[string]string{"application/json": `{"detail": "slow"}`},
 					Headers: map[string]string{"Access-Control-Allow-Origin": "'*'", "Retry-After": "'2'"},
 				},
-				"DEFAULT_4XX": {Templates: map[string]string{"application/json": `{"detail": $context.error.messageString}`}},
-				"DEFAULT_5XX": {Templates: map[string]string{"text/plain": `request $context.requestId$context.unknown.`}},
+				"AUTHORIZER_CONFIGURATION_ERROR": {Status: 503, Templates: map[string]string{"application/json": `{"detail": "no authorizer"}`}},
+				"DEFAULT_4XX":                    {Templates: map[string]string{"application/json": `{"detail": $context.error.messageString}`}},
+				"DEFAULT_5XX":                    {Templates: map[string]string{"text/plain": `request $context.requestId$context.unknown.`}},
 			},
 			Throttles: []template.Throttle{
 				{Path: "/*", Method: "*", Rate: 1000, Burst: 1000}, {Path: "/few", Method: "GET", Rate: 0.01, Burst: 3},
@@ -82,7 +85,7 @@ func open(t *testing.T) *api {
 		},
 		Routes: []template.Route{
 			route("GET", "/"), route("ANY", "/things"), route("GET", "/things/{id}"), route("POST", "/things/new"), route("GET", "/things/{id}/parts/{part}"),
-			route("ANY", "/rest/{proxy+}"), guarded, keyed, slow,
+			route("ANY", "/rest/{proxy+}"), guarded, keyed, far, slow,
 			route("GET", "/few"), route("POST", "/few"), few,
 			{Function: "Stream", Method: "POST", Path: "/stream", Streaming: true, Timeout: patience},
 		},
@@ -318,13 +321,16 @@ func TestAuthorizer(t *testing.T) {
 		"elsewhere": {403, `{"detail": "User is not authorized to access this resource"}`},
 		"stage":     {200, ""},
 		"broken":    {500, "request "},
-		"shapeless": {500, "request "},
-		"nested":    {500, "request "},
+		"shapeless": {503, `{"detail": "no authorizer"}`},
+		"nested":    {503, `{"detail": "no authorizer"}`},
 	} {
 		response, text := a.do(t, "GET", "/guarded/7", "", "X-Api-Key", key, "X-Tenant-Id", "t")
 		if response.StatusCode != c.status || !strings.HasPrefix(text, c.text) {
 			t.Errorf("%q: got %d %s, want %d", key, response.StatusCode, text, c.status)
 		}
+	}
+	if response, text := a.do(t, "GET", "/far", ""); response.StatusCode != http.StatusServiceUnavailable || text != `{"detail": "no authorizer"}` {
+		t.Errorf("an authorizer that cannot be called: got %d %s", response.StatusCode, text)
 	}
 	if pids := a.functions.Workers("Echo"); len(pids) > 1 {
 		t.Errorf("the function has the processes %v", pids)
