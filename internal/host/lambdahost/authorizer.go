@@ -17,8 +17,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// errUnauthorized has the text that API Gateway answers with 401; any other error is a 500.
+// errUnauthorized has the text that API Gateway answers with 401; it answers any other error as a
+// fault of the authorizer.
 var errUnauthorized = errors.New("Unauthorized")
+
+// Unchecked is the message of the log lines about callers whose credentials could not be checked.
+// Alarms of the AWS stack count these lines (template.yaml), because Lambda's own metric counts
+// each errUnauthorized, which every stranger can cause, as an error too.
+const Unchecked = "credentials not checked"
 
 // errAuthorizer stands for an error that was logged.
 var errAuthorizer = errors.New("the request could not be authenticated")
@@ -56,7 +62,7 @@ func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, deploym
 		case fault.Is(err, fault.Forbidden):
 			return policy(&event, "Deny", "stranger"), nil
 		case err != nil:
-			log.ErrorContext(ctx, "authenticate request", "error", err)
+			log.ErrorContext(ctx, Unchecked, "error", err)
 			return events.APIGatewayCustomAuthorizerResponse{}, errAuthorizer
 		}
 		answer := policy(&event, "Allow", principal.Workspace)

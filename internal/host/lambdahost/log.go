@@ -14,12 +14,16 @@ func NewLog(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(invocationLog{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: lambdacontext.ReplaceAttr})})
 }
 
-// invocationLog adds the invocation's id.
+// invocationLog adds the invocation's id, and to errors the function's name and version.
 type invocationLog struct{ slog.Handler }
 
 func (l invocationLog) Handle(ctx context.Context, record slog.Record) error {
 	if id := invocation(ctx); id != "" {
 		record.AddAttrs(slog.String("requestId", id))
+	}
+	if record.Level >= slog.LevelError {
+		// Alarms about a new version count its errors.
+		record.AddAttrs(slog.String("function", lambdacontext.FunctionName), slog.String("version", lambdacontext.FunctionVersion))
 	}
 	return l.Handler.Handle(ctx, record)
 }

@@ -66,7 +66,6 @@ func Schedule(work func(context.Context) error, events map[string]func(ctx conte
 // that panicked is not used again, unless it works on other invocations too: their work is worth
 // more than the doubt about what the panic has left.
 func report(ctx context.Context, log *slog.Logger, panicked any, err error) error {
-	log = log.With("function", lambdacontext.FunctionName, "version", lambdacontext.FunctionVersion)
 	if panicked != nil {
 		log.ErrorContext(ctx, Panicked, "panic", panicked, "stack", string(debug.Stack()))
 		return failed(ctx, lambdacontext.MaxConcurrency() == 1)

@@ -7,23 +7,33 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// taskFunctions are the functions whose tasks end with errors that their machines expect.
-var taskFunctions = []string{"Runner", "ManagedRunner", "Rollout"}
+// expectErrors are the functions that end with errors which their callers expect: machines; API
+// Gateway, which answers 401 only to an error of the authorizer; and clients that take a stream up
+// again, which a normal end would tell that it is over.
+var expectErrors = []string{"Authorizer", "Agentroutes", "Runstream", "ManagedRunstream", "Runner", "ManagedRunner", "Rollout"}
 
 // TestOnlyRealFailuresOfTasksCount ends a task in each way, and looks whether the log metrics that
 // the alarms read count its lines.
@@ -67,6 +77,90 @@ func TestOnlyRealFailuresOfTasksCount(t *testing.T) {
 	}
 }
 
+// TestStrangersRaiseNoAlarm asks the authorizer about callers, and looks whether the log metrics
+// that the alarms read count its lines. Strangers must neither raise an alarm nor make a deployment
+// go back.
+func TestStrangersRaiseNoAlarm(t *testing.T) {
+	t.Parallel()
+	s := stack(t, variants["on managed instances"])
+	for caller, c := range map[string]struct {
+		err    error
+		counts int
+	}{
+		"a member":                               {nil, 0},
+		"a stranger":                             {fault.New(fault.Unauthorized, "The API key is not valid."), 0},
+		"another workspace's":                    {fault.New(fault.Forbidden, "The token is not for this workspace."), 0},
+		"a caller whose key cannot be looked up": {errors.New("the key is disabled"), 1},
+		"a caller while the table is busy":       {table.ErrBusy, 1},
+	} {
+		var logged bytes.Buffer
+		authorizer := lambdahost.Authorizer(asking{c.err}, nil, nil, time.Now, lambdahost.NewLog(&logged, slog.LevelInfo))
+		// The error is for API Gateway.
+		_, _ = authorizer(t.Context(), events.APIGatewayCustomAuthorizerRequestTypeRequest{
+			Resource: "/v2/deployments", Headers: map[string]string{auth.HeaderKey: "key"},
+		})
+		for _, filter := range []string{"AuthorizerFailures", "NewAuthorizerFailures"} {
+			if got := count(t, s, filter, logged.String()); got != c.counts {
+				t.Errorf("%s counts %d lines about %s, want %d:\n%s", filter, got, caller, c.counts, &logged)
+			}
+		}
+		if c.counts > 0 && !strings.Contains(logged.String(), `"version":`) {
+			t.Errorf("the line about %s does not name the version:\n%s", caller, &logged)
+		}
+	}
+}
+
+// asking is an auth.Authenticator that gives one answer.
+type asking struct{ err error }
+
+func (a asking) Key(*http.Request) (workspace.Principal, error) {
+	return workspace.Principal{Workspace: "a"}, a.err
+}
+
+// TestStreamsThatEndOnPurposeRaiseNoAlarm ends an answer that has begun in each way, and looks
+// whether the log metrics that the alarms read count its lines.
+func TestStreamsThatEndOnPurposeRaiseNoAlarm(t *testing.T) {
+	t.Parallel()
+	const stream, own = "GET /d/{deployment_id}/threads/{thread_id}/stream", "/d/{deployment_id}/{rest...}"
+	broken := errors.New("the connection broke")
+	s := stack(t, variants["on managed instances"])
+	for way, c := range map[string]struct {
+		pattern string
+		end     func(m *web.Mux, w http.ResponseWriter, r *http.Request, cancel context.CancelCauseFunc)
+		counts  int
+	}{
+		"its client takes it up again": {stream, func(m *web.Mux, w http.ResponseWriter, r *http.Request, cancel context.CancelCauseFunc) {
+			cancel(fault.New(fault.Unavailable, "Try again."))
+			m.Error(w, r, context.Cause(r.Context()))
+		}, 0},
+		"an own application breaks off": {own, func(m *web.Mux, w http.ResponseWriter, r *http.Request, _ context.CancelCauseFunc) {
+			m.Error(w, r, broken)
+		}, 0},
+		"the platform breaks off": {stream, func(m *web.Mux, w http.ResponseWriter, r *http.Request, _ context.CancelCauseFunc) {
+			m.Error(w, r, broken)
+		}, 1},
+		"it panics": {stream, func(*web.Mux, http.ResponseWriter, *http.Request, context.CancelCauseFunc) { panic("boom") }, 1},
+	} {
+		var logged bytes.Buffer
+		mux := web.NewMux(lambdahost.NewLog(&logged, slog.LevelInfo))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		mux.Handle(c.pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusOK)
+			c.end(mux, w, r, cancel)
+		}))
+		func() {
+			defer func() { _ = recover() }() // the connection is closed
+			mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/d/1/threads/2/stream", nil))
+		}()
+		cancel(nil)
+		for _, filter := range []string{"AgentroutesFailures", "RunstreamFailures", "NewAgentroutesFailures", "NewRunstreamFailures"} {
+			if got := count(t, s, filter, logged.String()); got != c.counts {
+				t.Errorf("%s counts %d lines of an answer that ends so: %s, want %d:\n%s", filter, got, way, c.counts, &logged)
+			}
+		}
+	}
+}
+
 // TestCrashesOfTasksCount compares the filters with lines of Lambda, and with lines in which a
 // function repeats such a line from an agent.
 func TestCrashesOfTasksCount(t *testing.T) {
@@ -92,7 +186,10 @@ func TestCrashesOfTasksCount(t *testing.T) {
 		`{"type":"platform.report","record":{"status":"error","errorType":"NotDue"}}`, `{"type":"platform.report","record":{"status":"success"}}`,
 	)
 	s := stack(t, variants["on managed instances"])
-	for filter, wanted := range map[string][]string{"RunnerCrashes": texts, "RolloutCrashes": texts, "ManagedRunnerCrashes": managed} {
+	for filter, wanted := range map[string][]string{
+		"AuthorizerCrashes": texts, "AgentroutesCrashes": texts, "RunstreamCrashes": texts, "RunnerCrashes": texts, "RolloutCrashes": texts,
+		"ManagedRunstreamCrashes": managed, "ManagedRunnerCrashes": managed,
+	} {
 		for _, line := range wanted {
 			if count(t, s, filter, line) != 1 {
 				t.Errorf("%s does not count %s", filter, line)
@@ -122,10 +219,15 @@ func TestAlarmsOfTasksReadWhatTheFiltersWrite(t *testing.T) {
 		}
 	}
 	for alarm, want := range map[string][]string{
-		"RunnerAlarm":     {"RunnerFailures", "RunnerCrashes"},
-		"RolloutAlarm":    {"RolloutFailures", "RolloutCrashes", "Throttles"},
-		"NewWorkersAlarm": {"TaskFailures", "TaskFailures", "Errors", "Errors", "RunnerCrashes", "RolloutCrashes"},
-		"NewApiAlarm":     {"ApiFailures"},
+		"AuthorizerAlarm":      {"AuthorizerFailures", "AuthorizerCrashes", "Throttles"},
+		"AgentroutesAlarm":     {"AgentroutesFailures", "AgentroutesCrashes", "Throttles"},
+		"RunstreamAlarm":       {"RunstreamFailures", "RunstreamCrashes", "Throttles", "Throttles"},
+		"RunnerAlarm":          {"RunnerFailures", "RunnerCrashes"},
+		"RolloutAlarm":         {"RolloutFailures", "RolloutCrashes", "Throttles"},
+		"NewControlPlaneAlarm": slices.Concat([]string{"VersionFailures"}, slices.Repeat([]string{"Errors"}, 7)),
+		"NewAgentServerAlarm":  {"VersionFailures", "VersionFailures", "AgentroutesCrashes", "RunstreamCrashes", "AuthorizerCrashes", "Errors", "Errors", "Errors"},
+		"NewWorkersAlarm":      {"VersionFailures", "VersionFailures", "Errors", "Errors", "RunnerCrashes", "RolloutCrashes"},
+		"NewApiAlarm":          {"ApiFailures"},
 	} {
 		var read []string
 		eachMap(resourceNamed(t, s, alarm).Properties, func(m map[string]any) {
@@ -138,7 +240,7 @@ func TestAlarmsOfTasksReadWhatTheFiltersWrite(t *testing.T) {
 				t.Errorf("%s reads %v %s, which no filter writes", alarm, m["Namespace"], metric)
 			}
 			eachMap(m["Dimensions"], func(d map[string]any) {
-				if value, _ := d["Value"].(string); metric == "Errors" && slices.Contains(taskFunctions, value) {
+				if value, _ := d["Value"].(string); metric == "Errors" && slices.Contains(expectErrors, value) {
 					t.Errorf("%s counts each expected outcome of %s", alarm, value)
 				}
 			})

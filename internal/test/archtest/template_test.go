@@ -173,7 +173,7 @@ func TestEachFunctionIsWatched(t *testing.T) {
 			if _, managed := s.Functions["Managed"+f.Name]; !managed || len(f.Routes) > 0 {
 				watched(f.Name, "Throttles")
 				// Lambda counts their expected outcomes too.
-				if !slices.Contains(taskFunctions, f.Name) {
+				if !slices.Contains(expectErrors, f.Name) {
 					watched(f.Name, "Errors")
 				}
 			}
