@@ -3,6 +3,7 @@ package authservice
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -135,6 +136,12 @@ func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
 	return s.refresh(ctx, t)
 }
 
+// refusals are the codes of refreshes after which only the user can help, by a new consent: the
+// code of RFC 6749, section 5.2, and those of GitHub, Slack and Microsoft.
+var refusals = []string{
+	"invalid_grant", "bad_refresh_token", "invalid_refresh_token", "interaction_required", "consent_required", "login_required",
+}
+
 func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 	p, held, c, err := s.prepare(ctx, t)
 	if err != nil {
@@ -143,7 +150,7 @@ func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 	g, f := s.renew(ctx, c, held.Refresh)
 	if f != nil {
 		s.Log.WarnContext(ctx, "token was not refreshed", "token_id", t.Token, "provider_id", t.ProviderID, "code", f.code)
-		if f.code == "invalid_grant" {
+		if slices.Contains(refusals, f.code) {
 			return false, s.expire(ctx, t, f.code)
 		}
 		return false, s.end(ctx, t, Valid, s.Now().Add(retryTime))

@@ -1,6 +1,7 @@
 package authservice_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -96,6 +97,35 @@ func TestAWithdrawnConsentNeedsAConnectionAgain(t *testing.T) {
 	want := []authservice.EventType{authservice.TokenCreated, authservice.TokenRefused, authservice.TokenCreated}
 	if got := f.events(t); !slices.Equal(got, want) {
 		t.Errorf("got events %v", got)
+	}
+}
+
+// TestARefusalInAProvidersOwnWords refuses a refresh token as GitHub and Slack do, with status 200
+// and a code of their own, and as Microsoft does when the user has to sign in again.
+func TestARefusalInAProvidersOwnWords(t *testing.T) {
+	t.Parallel()
+	for answer, kind := range map[string]authservice.ProviderType{
+		`{"error":"bad_refresh_token","error_description":"The refresh token passed is incorrect or expired."}`: "",
+		`{"ok":false,"error":"invalid_refresh_token"}`:                                                          authservice.Slack,
+		`{"error":"interaction_required","suberror":"basic_action"}`:                                            authservice.Microsoft,
+	} {
+		f := setUp(t)
+		f.createProvider(t, func(p *authservice.NewProvider) { p.Type = kind })
+		first := f.connect(t, asking("read"))
+		f.oauth.atToken(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, answer)
+		})
+		f.clock.Pass(lifetime + time.Minute)
+		pending := f.ask(t, asking("read"), authservice.Pending)
+		if got := f.tokens(t)[0]; got.Status != authservice.Expired {
+			t.Errorf("%s: got status %s", answer, got.Status)
+		}
+		f.oauth.recover()
+		f.consent(t, pending)
+		if got := f.ask(t, asking("read"), authservice.Completed); got.Token == first.Token || !f.oauth.accepts(got.Token) {
+			t.Errorf("%s: the token was not mended", answer)
+		}
 	}
 }
 
