@@ -192,7 +192,7 @@ func label(token *oauth2.Token) string {
 }
 
 // revoke revokes a token at its provider (RFC 7009). A provider that cannot revoke, or does not
-// know the token any more, is no error; any error is a *failure.
+// know the token any more, is no error; any error is a *failure. Slack refuses with status 200.
 func (s *Service) revoke(ctx context.Context, p Provider, held credentials) error {
 	if p.RevocationURL == "" {
 		return nil
@@ -202,9 +202,9 @@ func (s *Service) revoke(ctx context.Context, p Provider, held credentials) erro
 		return err
 	}
 	// Revoking the refresh token also revokes the access tokens that were made from it
-	// (section 2.1).
+	// (section 2.1). Slack revokes access tokens only.
 	token, hint := held.Refresh, "refresh_token"
-	if token == "" {
+	if token == "" || p.Type == Slack {
 		token, hint = held.Access, "access_token"
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {hint}}
@@ -228,14 +228,15 @@ func (s *Service) revoke(ctx context.Context, p Provider, held credentials) erro
 		return failed(err, token, c.ClientSecret)
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
-		return nil
-	}
 	var refusal struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&refusal); errors.Is(err, outbound.ErrTooLarge) {
+	err = json.NewDecoder(answer.Body).Decode(&refusal)
+	switch {
+	case answer.StatusCode >= 200 && answer.StatusCode < 300 && refusal.Error == "":
+		return nil // the body of a success need not be JSON
+	case errors.Is(err, outbound.ErrTooLarge):
 		return failed(err)
 	}
 	return answered(answer.StatusCode, refusal.Error, refusal.Description, []string{token, c.ClientSecret})

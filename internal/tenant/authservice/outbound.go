@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +83,12 @@ func failed(err error, secrets ...string) *failure {
 	}
 }
 
+// troubles are the codes of temporary failures: those of RFC 6749, section 4.1.2.1, and Slack's.
+var troubles = []string{
+	"temporarily_unavailable", "server_error",
+	"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited",
+}
+
 // answered makes a failure from an error answer.
 func answered(status int, code, description string, secrets []string) *failure {
 	code = plain(code, secrets)
@@ -91,8 +98,7 @@ func answered(status int, code, description string, secrets []string) *failure {
 	case code == "":
 		return &failure{code: codeUnusable, words: fmt.Sprintf("The provider answered with status %d and no OAuth error.", status), temporary: true}
 	}
-	temporary := status >= http.StatusInternalServerError || status == http.StatusTooManyRequests ||
-		code == "temporarily_unavailable" || code == "server_error"
+	temporary := status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || slices.Contains(troubles, code)
 	return &failure{code: code, words: plain(description, secrets), temporary: temporary}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
@@ -97,5 +98,38 @@ func TestSlackRefuses(t *testing.T) {
 		if err != nil || outcome.Error != want || len(f.tokens(t)) > 0 {
 			t.Errorf("%s: got %+v (%v), want %s", answer, outcome, err, want)
 		}
+	}
+}
+
+// TestSlackRevokesAccessTokens has the answers of Slack's auth.revoke, which takes no refresh
+// token, and which has status 200 also when it refuses.
+func TestSlackRevokesAccessTokens(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t, func(p *authservice.NewProvider) { p.Type = authservice.Slack })
+	held := f.connect(t, asking("read"))
+	ref, refusal := owner.Token(held.TokenID), "internal_error"
+	f.oauth.at("/revoke", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.FormValue("token") != held.Token:
+			fmt.Fprint(w, `{"ok":false,"error":"not_bearer_token"}`)
+		case refusal != "":
+			fmt.Fprintf(w, `{"ok":false,"error":%q}`, refusal)
+		default:
+			f.oauth.forget(r.Context(), held.Token)
+			fmt.Fprint(w, `{"ok":true,"revoked":true}`)
+		}
+	})
+	if err := f.DeleteToken(t.Context(), ref); !fault.Is(err, fault.Unavailable) || len(f.tokens(t)) != 1 {
+		t.Errorf("Slack has an error: got %v, %d tokens", err, len(f.tokens(t)))
+	}
+	refusal = ""
+	if err := f.DeleteToken(t.Context(), ref); err != nil || f.oauth.accepts(held.Token) || len(f.tokens(t)) != 0 {
+		t.Errorf("got %v, accepted %t, %d tokens", err, f.oauth.accepts(held.Token), len(f.tokens(t)))
+	}
+	held, refusal = f.connect(t, asking("read")), "token_revoked"
+	if err := f.DeleteToken(t.Context(), owner.Token(held.TokenID)); err != nil || len(f.tokens(t)) != 0 {
+		t.Errorf("it was revoked before: got %v, %d tokens", err, len(f.tokens(t)))
 	}
 }
