@@ -27,6 +27,8 @@ type grant struct {
 	// scopes is nil if the provider named no scopes. This means that the requested scopes were
 	// granted (RFC 6749, section 5.1).
 	scopes []string
+	// contained are scopes that the named scopes contain.
+	contained []string
 	// lifetime is 0 if the provider did not name it.
 	lifetime time.Duration
 	label    string
@@ -43,8 +45,8 @@ func (g grant) granted(requested []string) []string {
 	}
 	granted := g.scopes
 	for _, scope := range requested {
-		if slices.Contains(protocolScopes, scope) && !slices.Contains(granted, scope) {
-			granted = append(granted, scope)
+		if slices.Contains(protocolScopes, scope) || slices.Contains(g.contained, scope) {
+			granted = with(granted, scope)
 		}
 	}
 	return granted
@@ -148,6 +150,7 @@ func (c conversation) grant(token *oauth2.Token) (grant, *failure) {
 	}
 	if named, _ := token.Extra("scope").(string); named != "" {
 		g.scopes = strings.FieldsFunc(named, func(r rune) bool { return r == ' ' || r == ',' })
+		g.contained = c.contained(g.scopes)
 	}
 	switch {
 	case token.ExpiresIn > 0:
