@@ -90,6 +90,9 @@ func checkRedirect(raw string) error {
 	return nil
 }
 
+// protectedResource is the well-known name of the metadata of a resource (RFC 9728, section 3).
+const protectedResource = "oauth-protected-resource"
+
 // findIssuer asks an MCP server for its authorization server. A server without metadata is its
 // own authorization server, as it was before RFC 9728.
 func (s *Service) findIssuer(ctx context.Context, server string) (resource, issuer string, err error) {
@@ -97,34 +100,40 @@ func (s *Service) findIssuer(ctx context.Context, server string) (resource, issu
 	if err != nil {
 		return "", "", fault.New(fault.Invalid, "mcp_server_url must be an absolute URL.")
 	}
-	origin := u.Scheme + "://" + u.Host
-	type candidate struct{ url, resource string }
-	candidates := []candidate{{wellKnown(u, "oauth-protected-resource"), server}}
+	origin := &url.URL{Scheme: u.Scheme, Host: u.Host}
+	addresses := []string{wellKnown(u, protectedResource)}
 	if strings.Trim(u.Path, "/") != "" {
-		candidates = append(candidates, candidate{origin + "/.well-known/oauth-protected-resource", origin})
+		addresses = append(addresses, wellKnown(origin, protectedResource))
 	}
 	if named := s.challenge(ctx, server); named != "" {
-		candidates = append([]candidate{{named, server}}, candidates...)
+		addresses = append([]string{named}, addresses...)
 	}
-	for _, at := range candidates {
-		var match resourceMetadata
-		ok, err := s.getJSON(ctx, "resource_metadata", at.url, &match)
-		if err != nil {
+	var ofAnother error
+	for _, address := range addresses {
+		var metadata resourceMetadata
+		ok, err := s.getJSON(ctx, "resource_metadata", address, &metadata)
+		switch {
+		case err != nil:
 			return "", "", err
-		}
-		if !ok {
-			continue
-		}
-		// RFC 9728, section 3.3: metadata of another resource must not be used.
-		if !same(match.Resource, at.resource) {
-			return "", "", fault.New(fault.Invalid, "The MCP server's metadata is of another resource.")
-		}
-		if len(match.Servers) == 0 {
+		case !ok:
+		case !same(metadata.Resource, server) && !metadata.covers(u, address):
+			ofAnother = fault.New(fault.Invalid, "The MCP server's metadata is of another resource.")
+		case len(metadata.Servers) == 0:
 			return "", "", fault.New(fault.Invalid, "The MCP server's metadata names no authorization server.")
+		default:
+			return metadata.Resource, metadata.Servers[0], nil
 		}
-		return match.Resource, match.Servers[0], nil
 	}
-	return "", origin, nil
+	return "", origin.String(), ofAnother
+}
+
+// covers reports whether the metadata at an address is of a resource that contains a server: many
+// servers name their origin. Metadata of another resource must not be used, so it has to be at the
+// place where only the owner of its resource can put it (RFC 9728, section 3.3).
+func (m resourceMetadata) covers(server *url.URL, address string) bool {
+	resource, err := url.Parse(m.Resource)
+	return err == nil && resource.Scheme == server.Scheme && resource.Host == server.Host &&
+		strings.HasPrefix(server.Path+"/", strings.TrimSuffix(resource.Path, "/")+"/") && wellKnown(resource, protectedResource) == address
 }
 
 // wellKnown puts the well-known part between host and path (RFC 8414, section 3.1; RFC 9728,

@@ -53,13 +53,24 @@ func TestAProviderIsDiscoveredBehindAnMCPServer(t *testing.T) {
 func TestWhereMetadataIsFound(t *testing.T) {
 	t.Parallel()
 	const resource, server = "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server"
+	const challenge = "challenge" // the path that the server names to a caller without a token
 	for name, c := range map[string]struct {
 		paths map[string]string // the content of each path, with %s for the server's URL
 		want  string            // the issuer's path, or a part of the fault
 	}{
 		"named by a challenge": {map[string]string{
-			"/elsewhere": `{"resource":"%[1]s/mcp","authorization_servers":["%[1]s/tenant"]}`, server + "/tenant": metadata("/tenant", ""),
+			challenge: "/elsewhere", "/elsewhere": `{"resource":"%[1]s/mcp","authorization_servers":["%[1]s/tenant"]}`, server + "/tenant": metadata("/tenant", ""),
 		}, "/tenant"},
+		"the origin's, named by a challenge": {map[string]string{challenge: resource, resource: protected(""), server + "/as": metadata("/as", "")}, "/as"},
+		"the origin's at every path": {map[string]string{
+			resource + "/mcp": protected(""), resource: protected(""), server + "/as": metadata("/as", ""),
+		}, "/as"},
+		"the origin's, from elsewhere": {map[string]string{
+			challenge: "/elsewhere", "/elsewhere": protected(""), server + "/as": metadata("/as", ""),
+		}, "! of another resource"},
+		"of a part of the server": {map[string]string{
+			challenge: resource + "/mc", resource + "/mc": protected("/mc"), server + "/as": metadata("/as", ""),
+		}, "! of another resource"},
 		"at the root":              {map[string]string{resource: `{"resource":"%[1]s/","authorization_servers":["%[1]s"]}`, server: metadata("", "")}, ""},
 		"the server's own":         {map[string]string{server: metadata("", "")}, ""},
 		"OpenID Connect":           {map[string]string{resource + "/mcp": protected("/mcp"), "/.well-known/openid-configuration/as": metadata("/as", "")}, "/as"},
@@ -82,8 +93,8 @@ func TestWhereMetadataIsFound(t *testing.T) {
 			f := setUp(t)
 			f.oauth.set(func() {
 				f.oauth.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-					if r.URL.Path == "/mcp" && c.paths["/elsewhere"] != "" {
-						w.Header().Set("WWW-Authenticate", `Bearer realm="x", resource_metadata="`+f.oauth.URL+`/elsewhere"`)
+					if named := c.paths[challenge]; r.URL.Path == "/mcp" && named != "" {
+						w.Header().Set("WWW-Authenticate", `Bearer realm="x", resource_metadata="`+f.oauth.URL+named+`"`)
 						w.WriteHeader(http.StatusUnauthorized)
 						return true
 					}
