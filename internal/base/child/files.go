@@ -50,8 +50,20 @@ type removal struct {
 }
 
 // erase erases an entry of a directory, which has this path from the top and is so many levels
-// below the directory of the whole tree.
+// below the directory of the whole tree. Another caller may erase the tree at the same time.
 func (r *removal) erase(dir *os.Root, path, name string, level int) error {
+	err := r.try(dir, path, name, level)
+	if err == nil {
+		return nil
+	}
+	if _, gone := dir.Lstat(name); errors.Is(gone, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// try is erase that fails if the entry disappears meanwhile.
+func (r *removal) try(dir *os.Root, path, name string, level int) error {
 	failed := dir.Remove(name)
 	info, err := dir.Lstat(name)
 	if failed == nil || errors.Is(err, fs.ErrNotExist) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -28,6 +29,30 @@ func TestRemoveFilesErasesReadOnlyDirectories(t *testing.T) {
 		t.Errorf("the directory is still there: %v", err)
 	}
 	check.Must(t, child.RemoveFiles(dir))
+}
+
+// TestRemoveFilesAtTheSameTime has several callers erase one tree, as the teardown of a deployment
+// and the step of its rollout do that was under way.
+func TestRemoveFilesAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		dir := filepath.Join(t.TempDir(), "tree")
+		for i := range 50 {
+			check.Must(t, os.MkdirAll(filepath.Join(dir, strconv.Itoa(i%10), strconv.Itoa(i), "a"), 0o700))
+		}
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				if err := child.RemoveFiles(dir); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the directory is still there: %v", err)
+		}
+	}
 }
 
 // TestAttackRemovalOfDeepTrees removes trees with more directories below each other than a process
