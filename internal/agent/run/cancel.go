@@ -206,7 +206,7 @@ func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, acti
 		run.Status = Removed
 		o.Join(s.notifyObserver(run))
 	} else {
-		run.Status, run.CancelReason = Interrupted, why
+		run.Status, run.CancelReason, run.Updated = Interrupted, why, now
 		end := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why), attrEndNotified: true}, waits)
 		if run.Temporary { // a run that needs no seal gets no entry when its turn would have come
 			end.Index = s.endedEntry(run, now)

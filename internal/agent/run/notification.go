@@ -69,8 +69,8 @@ func (s *Store) notifyEnd(run Run, values state.Values, now time.Time) (o record
 	}
 	body := map[string]any{
 		"run_id": run.Run, "thread_id": run.Thread, "assistant_id": run.AssistantID, "status": run.Status, "metadata": run.ShownMetadata(), "kwargs": run.Kwargs(),
-		"multitask_strategy": run.Strategy, "created_at": clock.Format(run.Created), "updated_at": clock.Format(now),
-		"run_started_at": nil, "run_ended_at": clock.Format(now), "webhook_sent_at": clock.Format(now), "values": values.JSON(), "error": run.Failure,
+		"multitask_strategy": run.Strategy, "created_at": clock.Format(run.Created), "updated_at": clock.Format(run.Updated),
+		"run_started_at": nil, "run_ended_at": clock.Format(run.Updated), "webhook_sent_at": clock.Format(now), "values": values.JSON(), "error": run.Failure,
 		"cancel_reason": nil,
 	}
 	if run.CancelReason != "" {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -133,7 +134,7 @@ const (
 )
 
 // decode reads a run. The lock says whether an interrupt superseded the run while the run was
-// pending.
+// pending, and when.
 func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	read := record.Read(item, kind)
 	r := Run{
@@ -151,8 +152,11 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		EndNotified:  read.Bool(attrEndNotified),
 		Progress:     progressOf(&read),
 	}
-	if r.CancelReason == "" && r.Status == Interrupted && read.Text(attrStatus) == string(Pending) {
-		r.CancelReason = Reason(lock.SupersedeReason)
+	if r.Status == Interrupted && read.Text(attrStatus) == string(Pending) {
+		r.CancelReason = cmp.Or(r.CancelReason, Reason(lock.SupersedeReason))
+		if !lock.SupersededAt.IsZero() {
+			r.Updated = lock.SupersededAt
+		}
 	}
 	if text := read.Text(attrInterrupts); text != "" {
 		r.Interrupts = json.RawMessage(text)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -227,10 +228,13 @@ func (b *sealPlan) addRun(ctx context.Context, run Run) error {
 	return nil
 }
 
-// storeEnd writes how the run ended and its checkpoints, and removes its lease. The lock implied
-// the status and the reason, but it keeps only the newest reason. Updated stays as readers saw it.
+// storeEnd writes how and when the run ended and its checkpoints, and removes its lease. The lock
+// implied the status, the reason and the time, but it keeps only those of the newest interrupt.
 func (b *sealPlan) storeEnd(run Run, checkpointBefore int64) table.Update {
-	set := table.Attrs{attrStatus: string(Interrupted), attrCheckpoint: b.log.At.Number, attrCheckpointBefore: checkpointBefore}
+	set := table.Attrs{
+		attrStatus: string(Interrupted), record.Updated: clock.Format(run.Updated),
+		attrCheckpoint: b.log.At.Number, attrCheckpointBefore: checkpointBefore,
+	}
 	if run.CancelReason != "" {
 		set[attrCancelReason] = string(run.CancelReason)
 	}

@@ -2,13 +2,16 @@ package run_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -269,5 +272,69 @@ func TestASealerThatWasOvertaken(t *testing.T) {
 	got := f.result(second)
 	if diff := cmp.Diff([]string{"human 44", "human second", "ai answer"}, got[len(got)-3:]); diff != "" {
 		t.Errorf("what the overtaking run left behind (-want +got):\n%s", diff)
+	}
+}
+
+// TestASupersededRunHasEndedThen checks that the end of a run that was superseded in the queue is
+// the time of the supersession: not its creation, its due time or the time when it was sealed.
+func TestASupersededRunHasEndedThen(t *testing.T) {
+	t.Parallel()
+	for name, supersede := range map[string]func(f *fixture) error{
+		"by an interrupt": func(f *fixture) error {
+			_, err := f.runs.Create(f.t.Context(), f.ref, say("next", run.Interrupt))
+			return err
+		},
+		"by an interrupt, and then by a rollback": func(f *fixture) error {
+			_, err := f.runs.Create(f.t.Context(), f.ref, say("next", run.Interrupt))
+			f.hand.move(time.Hour)
+			_, again := f.runs.Create(f.t.Context(), f.ref, say("last", run.Rollback))
+			return errors.Join(err, again)
+		},
+		"with its thread": func(f *fixture) error {
+			_, err := f.runs.CancelThread(f.t.Context(), f.ref, run.ActionInterrupt)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			c, address, told := f.withCourier()
+			f.started("1")
+			later := say("delayed", run.Enqueue)
+			later.After = 24 * time.Hour
+			delayed, err := f.runs.Create(t.Context(), f.ref, later)
+			f.must(err)
+			request := say("waiting", run.Enqueue)
+			request.Webhook = address
+			waiting, err := f.runs.Create(t.Context(), f.ref, request)
+			f.must(err)
+			f.hand.move(time.Hour)
+			from, to := f.hand.now(), time.Time{}
+			f.table.afterNext(func() { to = f.hand.now() })
+			f.must(supersede(f))
+			f.hand.move(time.Hour)
+			wantEnd := func(when string) {
+				t.Helper()
+				listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Status: run.Interrupted, Window: record.Window{Limit: 10}})
+				f.must(err)
+				for _, got := range append(listed, f.get(waiting), f.get(delayed)) {
+					if got.Updated.Before(from) || got.Updated.After(to) {
+						t.Errorf("%s: run %s ended at %v, want %v", when, got.Run, got.Updated, from)
+					}
+				}
+			}
+			wantEnd("superseded")
+			f.messages() // this seals the thread
+			wantEnd("sealed")
+			f.must(<-c.errs)
+			var got struct {
+				Updated time.Time `json:"updated_at"`
+				Ended   time.Time `json:"run_ended_at"`
+			}
+			f.must(json.Unmarshal(<-told, &got))
+			if got.Ended.Before(from) || got.Ended.After(to) || !got.Updated.Equal(got.Ended) {
+				t.Errorf("the webhook is told of the end at %v, want %v", got.Ended, from)
+			}
+		})
 	}
 }

@@ -109,6 +109,9 @@ type Lock struct {
 	// SupersedeReason is the reason of the newest interrupt. A superseded run that is stored as
 	// pending has no other reason until it is sealed.
 	SupersedeReason string
+	// SupersededAt is when the interrupt of SupersedeReason was. A superseded run that is stored as
+	// pending ended then. It is zero if an earlier version wrote the reason.
+	SupersededAt time.Time
 	// SupersededAlone says that the newest interrupt superseded the active run alone. That run is
 	// stored with its reason.
 	SupersededAlone bool
@@ -142,8 +145,8 @@ func (l Lock) Removes(run string) bool {
 	return l.RemoveFrom != "" && l.RemoveFrom <= run && run <= l.RemoveTo
 }
 
-// NeedsReason reports whether runs that are not sealed may have no reason but SupersedeReason. They
-// must be sealed before another interrupt replaces it.
+// NeedsReason reports whether runs that are not sealed may have no reason but SupersedeReason, and
+// no end but SupersededAt. They must be sealed before another interrupt replaces both.
 func (l Lock) NeedsReason() bool {
 	return l.Unsealed && l.SupersededUpTo > l.SealedUpTo && !l.SupersededAlone
 }
@@ -171,6 +174,7 @@ const (
 
 	attrSupersedeReason = "overtaken_why"
 	attrSupersededAlone = "overtaken_alone"
+	attrSupersededAt    = "superseded_at"
 	attrStateUpdated    = "state_updated"
 	attrPart            = "use"
 	attrRunPart         = "use_run"
@@ -233,6 +237,7 @@ func decodeLock(r *record.Reader, item *table.Item) Lock {
 		Last:            item.Text(attrLast),
 		SupersededUpTo:  item.Text(attrSupersededUpTo),
 		SupersedeReason: item.Text(attrSupersedeReason),
+		SupersededAt:    r.Time(attrSupersededAt),
 		SupersededAlone: item.Bool(attrSupersededAlone),
 		LastImmediate:   item.Text(attrLastImmediate),
 		LastImmediateAt: r.Time(attrLastImmediateAt),
@@ -312,12 +317,13 @@ func (t Thread) MarkNewest(change *table.Update, run string, created time.Time, 
 func (t Thread) MarkUnsealed(change *table.Update) { change.Set[attrUnsealed] = true }
 
 // MarkSuperseded supersedes all runs of the thread for the given reason. If the reason is "", the
-// runs are to be removed, and the reason of the newest interrupt stays.
+// runs are to be removed, and the reason and the time of the newest interrupt stay.
 func (t Thread) MarkSuperseded(change *table.Update, why string) {
 	t.MarkUnsealed(change)
 	change.Set[attrSupersededUpTo] = t.Lock.Last
 	if why != "" {
-		change.Set[attrSupersedeReason], change.Set[attrSupersededAlone] = why, t.Lock.Last == t.Lock.Run
+		change.Set[attrSupersedeReason], change.Set[attrSupersededAt] = why, change.Set[record.Updated]
+		change.Set[attrSupersededAlone] = t.Lock.Last == t.Lock.Run
 	}
 }
 

@@ -108,11 +108,14 @@ func TestARunIsExplainedWhileItGoesOn(t *testing.T) {
 		t.Errorf("the run that waits: %s", got.text)
 	}
 	by := f.start(t, thread, with(saying("quick"), "multitask_strategy", "interrupt"))
+	superseded := f.call(t, "GET", by, nil).string("created_at")
 	why := "The run was superseded by run " + by[strings.LastIndexByte(by, '/')+1:] + ", whose multitask_strategy is interrupt."
 	for _, run := range []string{running, waiting} {
 		got, _ := f.explained(t, run)
 		if got.member("status") != "interrupted" || got.member("cause") != why || got.member("remedy") != nil || got.member("ended_at") == nil {
 			t.Errorf("a superseded run: %s", got.text)
+		} else if got.string("ended_at") < superseded {
+			t.Errorf("the run ended at %s, before it was superseded at %s", got.string("ended_at"), superseded)
 		}
 	}
 }
