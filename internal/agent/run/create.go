@@ -290,7 +290,7 @@ func (s *Store) supersede(t thread.Thread, change *table.Update, next Run, now t
 
 // delayedActive returns the thread's active run if the run is delayed and no worker has claimed it,
 // otherwise nil. The lock says until when the run is delayed. The run itself says whether a worker
-// with a fast clock has claimed it already.
+// with a fast clock has claimed it already, or has got it a permit.
 func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error) {
 	if !t.Lock.Busy || !t.Lock.Due.After(s.now()) {
 		return nil, nil
@@ -299,7 +299,7 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil // it was rolled back meanwhile: the lock that was read is out of date
 	}
-	if err != nil || run.Status != Pending {
+	if err != nil || run.Status != Pending || run.Permit != 0 {
 		return nil, err
 	}
 	return &run, nil
@@ -413,9 +413,11 @@ func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Upd
 }
 
 // displace is the write that makes a delayed active run a queued run behind another run. The
-// delayed run will need another workflow.
+// delayed run will need another workflow. A run that becomes due meanwhile may get a permit, which
+// changes its dispatches: it stays active, because the other run could wait for its permit forever.
 func (s *Store) displace(run Run, now time.Time) table.Update {
-	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1}, fence(run))
+	asRead := table.All(fence(run), table.Equals(attrDispatches, run.Dispatches))
+	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1}, asRead)
 	change.Index = noLease()
 	return change
 }

@@ -213,6 +213,48 @@ func TestAPermitThatIsLeftInTheSameMoment(t *testing.T) {
 	f.wantNoPermits()
 }
 
+// TestADelayedRunWithAPermitIsNotDisplaced checks that no other run goes before a delayed run that
+// is due and has got its permit: the other run would wait for this permit, and the run that has it
+// for the other run.
+func TestADelayedRunWithAPermitIsNotDisplaced(t *testing.T) {
+	t.Parallel()
+	for name, create := range map[string]func(f *fixture, dueAndPermitted func()) (run.Run, error){
+		"by a host whose clock is slow": func(f *fixture, dueAndPermitted func()) (run.Run, error) {
+			dueAndPermitted()
+			slow := func() time.Time { return f.hand.now().Add(-time.Minute) }
+			threads := thread.NewStore(f.table, slow, quota.Limits{}, slog.Default())
+			runs := run.NewStore(run.Config{Table: f.table, Threads: threads, Workflow: f.engine, Now: slow})
+			return runs.Create(f.t.Context(), f.ref, say("second", run.Enqueue))
+		},
+		"at the moment when it is due": func(f *fixture, dueAndPermitted func()) (run.Run, error) {
+			f.table.beforeNext(dueAndPermitted)
+			return f.runs.Create(f.t.Context(), f.ref, say("second", run.Enqueue))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			holder := f.sit(f.elsewhere("holder"), 1)
+			request := say("delayed", run.Enqueue)
+			request.After = time.Second
+			delayed, err := f.runs.Create(t.Context(), f.ref, request)
+			f.must(err)
+			second, err := create(f, func() {
+				f.hand.move(time.Second)
+				f.wait(delayed, 1)
+				f.finish(holder)
+			})
+			f.must(err)
+			if got := f.thread().Lock.Run; got != delayed.Run {
+				t.Fatalf("the active run is %s, want the delayed run", got)
+			}
+			f.finish(f.sit(delayed, 1))
+			f.finish(f.sit(second, 1))
+			f.wantNoPermits()
+		})
+	}
+}
+
 // TestAPermitIsTakenOnce checks that the first of two runs that find the permit free takes it:
 // the other run waits.
 func TestAPermitIsTakenOnce(t *testing.T) {
