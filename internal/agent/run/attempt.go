@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,9 @@ var ErrFenced = errors.New("the run was taken from this worker")
 // ErrNothingToDo is returned by Claim for a run that needs no worker: the run has ended, was
 // superseded or removed, or is not the thread's active run.
 var ErrNothingToDo = errors.New("the run needs no worker")
+
+// errRemoved is ErrNothingToDo for a run that does not exist any more.
+var errRemoved = fmt.Errorf("%w: it was removed", ErrNothingToDo)
 
 // ErrAttemptsExhausted is returned by Claim for a run with MaxAttempts failed attempts.
 var ErrAttemptsExhausted = errors.New("the run has no attempt left")
@@ -75,7 +79,7 @@ type Attempt struct {
 // 0 if there is no limit. Claim returns ErrWaitsForPermit if no permit is free, or if another run
 // waits for a permit already.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
-	return retryFenced(ctx, func(ctx context.Context) (*Attempt, error) {
+	a, err := retryFenced(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
 		if err == nil {
 			err = a.countFailures()
@@ -91,6 +95,10 @@ func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, erro
 		}
 		return a, err
 	})
+	if errors.Is(err, errRemoved) {
+		err = cmp.Or(s.freeDeleted(ctx, ref, permits), ErrNothingToDo)
+	}
+	return a, err
 }
 
 // retryFenced calls work, which commits its own writes, again each time another worker or request
@@ -126,7 +134,7 @@ func (a *Attempt) countFailures() error {
 func (s *Store) loadAttempt(ctx context.Context, ref Ref) (*Attempt, error) {
 	t, run, err := s.getWithThread(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
-		return nil, ErrNothingToDo // it was removed
+		return nil, errRemoved
 	}
 	if err != nil {
 		return nil, err

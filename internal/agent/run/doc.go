@@ -202,7 +202,8 @@
 // A deployment may bound its working runs. Each working run holds a permit. A run takes it with its
 // first claim; a waiting run gets it from the run that releases it, before the first claim.
 // Finish releases the permit. For an interrupted run, Seal releases it. For a removed run, the
-// transaction that deletes the run releases it. The run holds the permit, not its worker. A run
+// transaction that deletes the run releases it. For a run that was deleted with its thread, its
+// worker or its next worker releases it. The run holds the permit, not its worker. A run
 // without a free permit waits in the order of ids, and its workflow ends. The release of a permit
 // gives it to the first waiting run and starts that run's workflow. No process polls; a worker
 // checks a waiting run again after ten leases, in case the start was lost.

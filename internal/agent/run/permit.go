@@ -263,6 +263,29 @@ func (a *Attempt) FreePermitOfDeletedRun(ctx context.Context) error {
 	return err
 }
 
+// freeDeleted frees the permit of a run that was deleted with its thread while the run had no
+// worker. permits is the number of the deployment's permits.
+func (s *Store) freeDeleted(ctx context.Context, ref Ref, permits int) error {
+	if permits == 0 {
+		return nil
+	}
+	r, _ := rowOf(ref.Ref, permits)
+	seen, err := s.readRow(ctx, r)
+	if err != nil {
+		return err
+	}
+	for permit, holder := range seen.taken {
+		if holder != ref {
+			continue
+		}
+		if freed, err := s.free(ctx, permit, ref); err != nil || !freed {
+			return err
+		}
+		s.grantOrLog(ctx, r)
+	}
+	return nil
+}
+
 // PermitEraser erases the permits of a deleted deployment.
 type PermitEraser struct{ Table table.Table }
 

@@ -255,6 +255,29 @@ func TestADelayedRunWithAPermitIsNotDisplaced(t *testing.T) {
 	}
 }
 
+// TestAPermitOfADeletedRunIsFreedByItsNextWorker deletes the thread of a run that has a permit and
+// no worker: a worker left it because no agent took it. The waiting run gets the permit as soon as
+// the next worker comes, and not only when a worker looks after the waiting run.
+func TestAPermitOfADeletedRunIsFreedByItsNextWorker(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.sit(f.create("1", run.Enqueue), 1)
+	f.must(a.GiveBack(t.Context()))
+	waiting := f.elsewhere("2")
+	f.wait(waiting, 1)
+	f.must(f.threads.Delete(t.Context(), f.ref))
+	for range 2 { // the workflow engine may call the worker twice
+		if _, err := f.runs.Claim(t.Context(), a.Run.Ref, 1); !errors.Is(err, run.ErrNothingToDo) {
+			t.Fatalf("got %v, want ErrNothingToDo", err)
+		}
+	}
+	if diff := cmp.Diff([]string{"2"}, f.sent(waiting)); diff != "" {
+		t.Errorf("runs that were sent a worker (-want +got):\n%s", diff)
+	}
+	f.finish(f.sit(waiting, 1))
+	f.wantNoPermits()
+}
+
 // TestAPermitIsTakenOnce checks that the first of two runs that find the permit free takes it:
 // the other run waits.
 func TestAPermitIsTakenOnce(t *testing.T) {
