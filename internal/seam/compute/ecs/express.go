@@ -102,12 +102,17 @@ func isMissing(err error) bool {
 	return resource || service || inactive
 }
 
-// expressURL returns the address of a release.
+// expressURL returns the address of a release. If ECS does not answer, the address that is kept is
+// used on: ECS answers only so many calls of an account.
 func (t *Target) expressURL(ctx context.Context, ref compute.Ref) (string, error) {
-	if url, ok := t.addresses.Get(ref.Revision); ok {
-		return url, nil
+	kept, known := t.addresses.Get(ref.Revision)
+	if known && t.cfg.Now().Sub(kept.read) < addressKept {
+		return kept.url, nil
 	}
 	service, err := t.describeExpress(ctx, ref)
+	if err != nil && known {
+		return t.keep(ref, kept.url), nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +138,7 @@ func (t *Target) keep(ref compute.Ref, endpoint string) string {
 		endpoint = "https://" + endpoint
 	}
 	endpoint = strings.TrimSuffix(endpoint, "/")
-	t.addresses.Put(ref.Revision, endpoint, 1)
+	t.addresses.Put(ref.Revision, address{endpoint, t.cfg.Now()}, 1)
 	return endpoint
 }
 

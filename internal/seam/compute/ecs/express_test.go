@@ -122,6 +122,42 @@ func TestExpressAcquire(t *testing.T) {
 	}
 }
 
+// TestTheAddressOfAServiceThatWasCreatedAgain has one process delete a service and create it again,
+// with another address, while another process knows the first address.
+func TestTheAddressOfAServiceThatWasCreatedAgain(t *testing.T) {
+	t.Parallel()
+	const first, second = "https://ab-1.ecs.eu-central-1.on.aws", "https://cd-2.ecs.eu-central-1.on.aws"
+	before := expressService("ACTIVE")
+	after := answer{0, strings.ReplaceAll(before.body, "ab-1", "cd-2")}
+	// The target before it acquires, and then the other target as it removes.
+	r := newRecorded(t, map[string][]answer{"DescribeExpressGatewayService": {before, before, refusal(400, "ThrottlingException", "Rate exceeded"), after}})
+	passed := time.Duration(0)
+	target, other := r.target(express, func(c *ecs.Config) {
+		c.AWS.RetryMaxAttempts = 1
+		c.Now = func() time.Time { return began.Add(passed) }
+	}), r.target(express)
+	release := newRelease()
+	want := func(when, url string) {
+		t.Helper()
+		endpoint, done, err := target.Acquire(t.Context(), release.Ref)
+		check.Must(t, err)
+		if done(); endpoint.URL != url {
+			t.Errorf("%s: the address is %s, want %s", when, endpoint.URL, url)
+		}
+	}
+	want("before", first)
+	check.Must(t, other.Remove(t.Context(), release.Ref))
+	check.Must(t, other.Apply(t.Context(), release))
+	passed = 6 * time.Minute
+	want("while ECS refuses to answer", first)
+	passed *= 2
+	want("after it was created again", second)
+	want("at once after that", second)
+	if got := len(r.of("DescribeExpressGatewayService")); got != 4 {
+		t.Errorf("ECS was asked %d times, want 4", got)
+	}
+}
+
 func TestExpressRemove(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{"DescribeExpressGatewayService": {expressService("ACTIVE"), expressService("DRAINING"), refusal(400, "ServiceNotFoundException", "Service not found.")}})

@@ -78,12 +78,23 @@ type Target struct {
 	addresses addressCache
 }
 
-// maxAddresses bounds the number of addresses that a process keeps.
-const maxAddresses = 10_000
+const (
+	// maxAddresses bounds the number of addresses that a process keeps.
+	maxAddresses = 10_000
+	// addressKept is how long a process uses an address before it asks ECS again: another process
+	// may have deleted the service and created it again, with another address.
+	addressKept = 5 * time.Minute
+)
 
-// addressCache keeps the addresses of Express services, by revision. A run then takes no call of
-// ECS in place of one. An address is never stale: it does not change while its service exists.
-type addressCache struct{ *lru.Cache[string, string] }
+// addressCache keeps the addresses of Express services, by revision, so that most runs take no call
+// of ECS.
+type addressCache struct{ *lru.Cache[string, address] }
+
+// address is the URL of a release, as it was read from ECS at a time.
+type address struct {
+	url  string
+	read time.Time
+}
 
 var (
 	_ compute.Target    = (*Target)(nil)
@@ -123,7 +134,7 @@ func New(cfg Config) (*Target, error) {
 		elb:       elasticloadbalancingv2.NewFromConfig(cfg.AWS),
 		scaling:   applicationautoscaling.NewFromConfig(cfg.AWS),
 		secrets:   secretsmanager.NewFromConfig(cfg.AWS),
-		addresses: addressCache{lru.New[string, string](maxAddresses)},
+		addresses: addressCache{lru.New[string, address](maxAddresses)},
 	}, nil
 }
 
@@ -146,8 +157,8 @@ func (c Config) check() error {
 // behind the load balancer has no permission to ask ECS, and a call per run would cost more
 // than its answer is worth. If the release does not exist, the listener's default action
 // answers with 503. Callers need not be counted, because the target group lets its present
-// requests finish. With Express Mode, the first call of a process asks for the release's own
-// address.
+// requests finish. With Express Mode, the first call of a process, and a call after
+// addressKept, ask for the release's own address.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	endpoint := compute.Endpoint{URL: t.cfg.ALBURL, Token: secret.InvokeToken(t.cfg.Hasher, ref.Revision), Revision: ref.Revision}
 	if t.cfg.Compute == Express {
