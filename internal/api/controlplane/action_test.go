@@ -237,14 +237,14 @@ func TestARevisionIsWaitedFor(t *testing.T) {
 	if answer, took := read(first, "?wait=20"); answer.id("status") != "DEPLOYED" || took > 10*time.Second {
 		t.Errorf("of one that has ended: got %s after %s", answer.id("status"), took)
 	}
-	// A revision that a newer one overtakes in the queue is not itself written.
+	// A revision that a newer one supersedes in the queue is not itself written.
 	f.call(t, "POST", path+"/revisions", nil)
 	queued := f.call(t, "POST", path+"/revisions", nil).id("id")
 	wait(queued)
 	f.call(t, "POST", path+"/revisions", nil)
 	f.deploy(t, created.id("id"))
 	if answer := <-waiting; answer.id("status") != "SKIPPED" || answer.id("status_reason") != "SUPERSEDED" {
-		t.Errorf("after it was overtaken: got %s", answer.text)
+		t.Errorf("after it was superseded: got %s", answer.text)
 	}
 	for _, bad := range []string{"-1", "x", "3601"} {
 		wantError(t, f.call(t, "GET", path+"/revisions/"+first+"?wait="+bad, nil), http.StatusUnprocessableEntity)

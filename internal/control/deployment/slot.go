@@ -277,7 +277,7 @@ func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revisio
 // the event to each webhook, which a workspace may have 20 of.
 const skipped = (table.MaxWrites - 1) / (2 + 20)
 
-// Skip writes that the revisions which the revision in the slot has overtaken are SKIPPED.
+// Skip writes that the revisions which the revision in the slot supersedes are SKIPPED.
 // Readers have seen this status since the slot was passed on; Skip adds their events. It may
 // be repeated.
 func (s *Store) Skip(ctx context.Context, ref Ref, slot string) (err error) {

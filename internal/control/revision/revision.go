@@ -241,7 +241,7 @@ func (r Revision) Forgot() table.Update {
 }
 
 // Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone
-// to a newer revision: a revision that overtakes a hundred queued revisions needs no write for
+// to a newer revision: a revision that supersedes a hundred queued revisions needs no write for
 // them.
 func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 	read := record.Read(item, kind)

@@ -72,18 +72,18 @@ func TestAbsentPartsOfASpecStayAbsent(t *testing.T) {
 	}
 }
 
-// TestQueuedMeansSkippedOnceOvertaken checks each status with each place of the slot.
-func TestQueuedMeansSkippedOnceOvertaken(t *testing.T) {
+// TestQueuedMeansSkippedOnceSuperseded checks each status with each place of the slot.
+func TestQueuedMeansSkippedOnceSuperseded(t *testing.T) {
 	t.Parallel()
 	for _, status := range statuses {
-		for slot, overtaken := range map[string]bool{"": false, "r1": false, "r2": false, "r3": true} {
+		for slot, superseded := range map[string]bool{"": false, "r1": false, "r2": false, "r3": true} {
 			item := revision.Put(ref, revision.Spec{}, status, made).Write.(table.Put).Item
 			r, err := revision.Decode(ref, &item, slot)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := status
-			if overtaken && status == revision.Queued {
+			if superseded && status == revision.Queued {
 				want = revision.Skipped
 			}
 			if r.Status != want {

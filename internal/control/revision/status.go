@@ -36,7 +36,7 @@ const (
 	BuildFailed Status = "BUILD_FAILED"
 	// DeployFailed: the release did not become healthy. Terminal.
 	DeployFailed Status = "DEPLOY_FAILED"
-	// Skipped: overtaken by a newer revision while it was queued. Terminal.
+	// Skipped: superseded by a newer revision while it was queued. Terminal.
 	Skipped Status = "SKIPPED"
 	// Interrupted: stopped by a person. Terminal.
 	Interrupted Status = "INTERRUPTED"

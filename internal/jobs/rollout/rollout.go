@@ -185,7 +185,7 @@ func (r *Rollout) read(ctx context.Context, ref revision.Ref) (position, error) 
 }
 
 // prepare begins the work on the revision. A revision that does not hold the slot waits for
-// its turn, or was overtaken. The releases that are left from before a deletion are removed
+// its turn, or was superseded. The releases that are left from before a deletion are removed
 // first.
 func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
 	if at.deployment.Slot != at.revision.Revision {

@@ -23,7 +23,7 @@ func RunRestart(t *testing.T, open func(t *testing.T) compute.Target) {
 		"no caller is refused during a restart":                 refusesNobody,
 		"a successor that fails leaves all as it is":            successorFails,
 		"a restart is done once":                                restartedOnce,
-		"a restart takes the place of one before":               overtaken,
+		"a restart takes the place of one before":               superseded,
 		"a release is removed during a restart":                 removedMeanwhile,
 		"a restart starts what is absent or failed":             restartStarts,
 		"await of a restart says progressing when time is over": restartTimeIsOver,
@@ -182,7 +182,7 @@ func restartedOnce(f fixture) {
 	}
 }
 
-func overtaken(f fixture) {
+func superseded(f fixture) {
 	asks := NewSwitchboard(f.T)
 	r := NewRelease(Serve, "ASK="+asks.Address())
 	f.apply(r)

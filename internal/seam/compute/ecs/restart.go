@@ -154,7 +154,7 @@ func replaced(service *types.Service, current *types.Deployment) *types.Deployme
 }
 
 // AwaitRestart looks at the newest restart of the release at growing intervals until that
-// restart has ended. The newest restart answers for the restarts that it has overtaken.
+// restart has ended. The newest restart answers for the restarts that it has superseded.
 func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	return t.await(ctx, ref, func(ctx context.Context, ref compute.Ref) (compute.Status, error) {
 		return t.lookRestart(ctx, ref, restartID)

@@ -183,9 +183,9 @@ func TestARestartTakesBackTheDefinitionsOfThoseBefore(t *testing.T) {
 	}
 }
 
-// TestARestartThatIsOvertaken gets the answer of the restart that overtakes it, whose
+// TestARestartThatIsSuperseded gets the answer of the restart that supersedes it, whose
 // definition the service may not have yet.
-func TestARestartThatIsOvertaken(t *testing.T) {
+func TestARestartThatIsSuperseded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		service []answer

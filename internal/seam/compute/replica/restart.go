@@ -13,7 +13,7 @@ import (
 const rememberedRestarts = 100
 
 // restart is the newest restart of a release. It answers for the earlier restarts that it has
-// overtaken.
+// superseded.
 type restart struct {
 	// ids are the ids of the restarts that were asked for. The last id is the id of this
 	// restart.
@@ -49,7 +49,7 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 	if present == nil || present.report().State == compute.Failed {
 		// No release could go on serving.
 		if before != nil {
-			before.successor.overtake()
+			before.successor.abandon()
 		}
 		t.releases[spec.Revision] = next.successor
 		t.begin(next.successor)
@@ -62,7 +62,7 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 		if t.host.Lone(spec) {
 			start = t.follow
 		} else if before != nil {
-			before.successor.overtake()
+			before.successor.abandon()
 		}
 		if before != nil {
 			<-before.over
@@ -96,10 +96,10 @@ func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID st
 			return compute.Status{State: compute.Progressing, Message: "its successor is starting"}, nil
 		}
 		t.mu.Lock()
-		overtaken := t.restarts[ref.Revision] != newest
+		superseded := t.restarts[ref.Revision] != newest
 		t.mu.Unlock()
 		switch {
-		case overtaken:
+		case superseded:
 		case newest.failure != nil:
 			return *newest.failure, nil
 		default:
@@ -160,7 +160,7 @@ func (t *Target) follow(next *restart) {
 	t.begin(again)
 }
 
-// isNewest reports whether a restart was not overtaken, its release was not removed, and the
+// isNewest reports whether a restart was not superseded, its release was not removed, and the
 // target was not closed. The caller holds t.mu.
 func (t *Target) isNewest(r *restart) bool {
 	revision := r.successor.revision
@@ -199,8 +199,8 @@ func (r *release) takeOver() {
 	r.trying = false
 }
 
-// overtake stops a successor that has not taken its place yet.
-func (r *release) overtake() {
+// abandon stops a successor that has not taken its place yet.
+func (r *release) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.trying {

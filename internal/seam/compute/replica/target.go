@@ -229,7 +229,7 @@ func (t *Target) Remove(_ context.Context, ref compute.Ref) error {
 	delete(t.releases, ref.Revision)
 	if restarting := t.restarts[ref.Revision]; restarting != nil {
 		delete(t.restarts, ref.Revision)
-		restarting.successor.overtake()
+		restarting.successor.abandon()
 	}
 	r.drain()
 	t.supervised.Go(r.guarded(r.finish))

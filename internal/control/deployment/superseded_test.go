@@ -31,8 +31,8 @@ func TestRevisionsAreSkippedWithAllWebhooks(t *testing.T) {
 		Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations, Subscribers: hooks, Quotas: limits,
 	})
 	d := f.create(t, fromGit("weather"))
-	const overtaken = 9
-	for range overtaken + 1 {
+	const superseded = 9
+	for range superseded + 1 {
 		f.patch(t, d.Ref, again)
 	}
 	f.promote(t, d.Ref)
@@ -46,7 +46,7 @@ func TestRevisionsAreSkippedWithAllWebhooks(t *testing.T) {
 			skips++
 		}
 	}
-	if skips != overtaken {
-		t.Errorf("the log tells of %d skipped revisions, want %d", skips, overtaken)
+	if skips != superseded {
+		t.Errorf("the log tells of %d skipped revisions, want %d", skips, superseded)
 	}
 }
