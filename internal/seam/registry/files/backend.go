@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -173,9 +174,12 @@ func (r *Registry) openManifest(ctx context.Context, repo string, of ociregistry
 	if err != nil {
 		return nil, manifestUnknown(err)
 	}
-	content := opened.(reading)
-	content.of = described
-	return content, nil
+	// The library closes blobs, but no manifests: their files would stay open for a long time.
+	text, err := io.ReadAll(opened)
+	if err := errors.Join(err, opened.Close()); err != nil {
+		return nil, err
+	}
+	return reading{bytes.NewReader(text), io.NopCloser(nil), described}, nil
 }
 
 func (r *Registry) tag(ctx context.Context, repo, name string) (ociregistry.Descriptor, error) {
