@@ -301,8 +301,9 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 }
 
 // ofServer are headers of answers that would affect everything that is served at the server's
-// address.
-var ofServer = []string{"Alt-Svc", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "X-Request-Id"}
+// address. With Nel and Report-To, browsers tell a third party the URL of each later request to any
+// path.
+var ofServer = []string{"Alt-Svc", "Clear-Site-Data", "Nel", "Report-To", "Service-Worker-Allowed", "Strict-Transport-Security", "X-Request-Id"}
 
 // sandbox makes browsers treat a page of a repository's own application as a page of an origin
 // that no other page has: the pages of all deployments, and the console, share the server's

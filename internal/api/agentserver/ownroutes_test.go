@@ -9,6 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,8 @@ func ownApp(held <-chan struct{}) http.Handler {
 		}
 		w.Header().Set("X-Own", "yes")
 		w.Header().Set("Clear-Site-Data", `"*"`)
+		w.Header().Set("Report-To", `{"group": "all", "max_age": 86400, "endpoints": [{"url": "https://evil.test/"}]}`)
+		w.Header().Set("NEL", `{"report_to": "all", "max_age": 86400, "success_fraction": 1}`)
 		w.Header().Set("X-Slipway-Caller", "forged")
 		w.Header().Add("Set-Cookie", "a=1; Path=/x; Domain=example.com; HttpOnly")
 		w.Header().Add("Set-Cookie", "slipway_session=stolen; Path=/")
@@ -75,6 +79,10 @@ func ownApp(held <-chan struct{}) http.Handler {
 		_, _ = io.WriteString(w, "half")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
+	})
+	mux.HandleFunc("GET /hints", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Clear-Site-Data", `"*"`)
+		w.WriteHeader(http.StatusEarlyHints)
 	})
 	mux.HandleFunc("GET /cors", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "https://own.test")
@@ -149,8 +157,37 @@ func TestAnApplicationsAnswersStayBelowItsPaths(t *testing.T) {
 	if policy := got.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "sandbox ") || strings.Contains(policy, "same-origin") {
 		t.Errorf("the policy is %q", policy)
 	}
-	if got.Header.Get("Clear-Site-Data") != "" || got.Header.Get("X-Slipway-Caller") != "" || len(got.Header.Values("X-Request-Id")) != 1 {
+	for _, name := range []string{"Clear-Site-Data", "NEL", "Report-To", "X-Slipway-Caller"} {
+		if value := got.Header.Get(name); value != "" {
+			t.Errorf("%s is %s", name, value)
+		}
+	}
+	if len(got.Header.Values("X-Request-Id")) != 1 {
 		t.Errorf("the headers are %v", got.Header)
+	}
+}
+
+// TestInformationalAnswersOfAnApplicationStayBehind: they would bring headers that nobody has
+// looked at, and take the server's own headers from the answer.
+func TestInformationalAnswersOfAnApplicationStayBehind(t *testing.T) {
+	t.Parallel()
+	f := setUpOwn(t, build.HTTP{CORS: &build.CORS{Origins: []string{"https://page.test"}}}, quota.Limits{})
+	var early []int
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(status int, _ textproto.MIMEHeader) error {
+		early = append(early, status)
+		return nil
+	}})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+f.path("/hints"), http.NoBody)
+	check.Must(t, err)
+	request.Header.Set("Origin", "https://page.test")
+	got, err := f.Client().Do(request)
+	check.Must(t, err)
+	check.Must(t, got.Body.Close())
+	if len(early) != 0 {
+		t.Errorf("before the answer came %v", early)
+	}
+	if got.StatusCode != http.StatusOK || got.Header.Get("X-Request-Id") == "" || got.Header.Get("Access-Control-Allow-Origin") != "https://page.test" {
+		t.Errorf("%d %v", got.StatusCode, got.Header)
 	}
 }
 

@@ -1,12 +1,14 @@
 package graph
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strings"
@@ -68,7 +70,7 @@ func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.
 			p.SetXForwarded()
 			visit.mark(p.Out.Header, endpoint)
 		},
-		Transport: c.transportTo(endpoint), FlushInterval: -1,
+		Transport: finalOnly{c.transportTo(endpoint)}, FlushInterval: -1,
 		ErrorLog:     log.New(io.Discard, "", 0),
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { failed = classify(r.Context(), err) },
 		ModifyResponse: func(answer *http.Response) error {
@@ -81,6 +83,28 @@ func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.
 	}
 	proxy.ServeHTTP(w, r)
 	return failed
+}
+
+// finalOnly is a transport that keeps informational answers to itself. A ReverseProxy would pass
+// them on with headers that Answer has not seen, and then remove all headers that the server has set
+// for the final answer.
+type finalOnly struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (f finalOnly) RoundTrip(r *http.Request) (*http.Response, error) {
+	return f.RoundTripper.RoundTrip(r.WithContext(untraced{r.Context()}))
+}
+
+// untraced is a context without the trace by which a ReverseProxy learns of informational answers.
+type untraced struct{ context.Context }
+
+// Value implements context.Context.
+func (c untraced) Value(key any) any {
+	value := c.Context.Value(key)
+	if _, traces := value.(*httptrace.ClientTrace); traces {
+		return nil
+	}
+	return value
 }
 
 // dropOwn removes the platform's own headers.
