@@ -359,27 +359,6 @@ func TestAttackOnFilesOfOthers(t *testing.T) {
 	}
 }
 
-// TestAttackOnTerminals has a program that reads and writes the terminal of the server's user.
-func TestAttackOnTerminals(t *testing.T) { //nolint:paralleltest // the attacks are on this process
-	for name, g := range grounds(t) {
-		terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-		check.Must(t, err)
-		defer terminal.Close()
-		check.Must(t, unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
-		number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
-		check.Must(t, err)
-		path := fmt.Sprintf("/dev/pts/%d", number)
-		own, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0) // the server's user may open it
-		check.Must(t, err)
-		defer own.Close()
-		for _, script := range []string{"exec 3<" + path, "echo evil >" + path, "stty -F " + path + " size"} {
-			if exit, out := g.run(t, script); exit == (child.Exit{}) {
-				t.Errorf("%s: %s: %s, %s", name, script, exit, out)
-			}
-		}
-	}
-}
-
 // TestAttackWhereNoWayIsOpen has a server's directory below a directory that only root may
 // enter: its programs get no users of their own there, and the reason names the directory.
 func TestAttackWhereNoWayIsOpen(t *testing.T) {

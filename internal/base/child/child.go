@@ -1,10 +1,10 @@
 // Package child runs programs as process groups that do not outlive the server.
 //
-// A Registry starts them. Each child leads a process group of its own, gets exactly the
-// environment it is given, and is ended as a group. When the server is killed, the kernel ends
-// its children on Linux. The next server that opens the same registry finds the remaining
-// processes (grandchildren, or all of them on another system) by the registry's records and
-// ends them.
+// A Registry starts them. Each child leads a process group of its own, has no terminal, gets
+// exactly the environment it is given, and is ended as a group. When the server is killed, the
+// kernel ends its children on Linux. The next server that opens the same registry finds the
+// remaining processes (grandchildren, or all of them on another system) by the registry's records
+// and ends them.
 package child
 
 import (

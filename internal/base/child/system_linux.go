@@ -11,10 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupAttributes makes the child lead a group of its own, and makes the kernel kill the child
-// when the thread that started it ends.
+// groupAttributes makes the child lead a group and a session of its own, and makes the kernel kill
+// the child when the thread that started it ends. The session has no terminal: in the server's
+// session, every user may open the server's terminal as /dev/tty, and read and type what a person
+// types there.
 func groupAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // startThread passes work to an operating system thread that ends only with the server. Go may

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// groupAttributes makes the child lead a group of its own.
-func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// groupAttributes makes the child lead a group and a session of its own, which has no terminal.
+func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // startBound starts the command. This system cannot bind it to the life of the server; endLeftovers
 // ends it later.
