@@ -61,6 +61,13 @@ func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (str
 	if err := j.makeEnvironment(ctx, p, lock); err != nil {
 		return "", err
 	}
+	made, err := j.root.OpenRoot(staged)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(j.checkExtent(made.FS()), made.Close()); err != nil {
+		return "", err
+	}
 	err = b.publish(kept, func(temp string) error {
 		target := filepath.Join(temp, staged)
 		if err := moveDir(filepath.Join(b.dirOf(j.spec.Revision), staged), target); err != nil {

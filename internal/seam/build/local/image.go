@@ -31,6 +31,9 @@ func (j *job) inImage(config framework.Config) bool {
 
 // makeImage makes an image of the tree, and then removes the tree.
 func (j *job) makeImage(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
+	if err := j.checkExtent(j.tree.FS()); err != nil {
+		return build.Artifact{}, err
+	}
 	recipe, err := dockerfile.Make(dockerfile.Source{
 		Tree: j.tree, Config: config, URL: from.url, Commit: from.id, Committed: from.made,
 		Workspace: j.spec.Workspace, Deployment: j.spec.Deployment, Revision: j.spec.Revision,

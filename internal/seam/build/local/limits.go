@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -121,6 +122,38 @@ func (j *job) checkRoom() error {
 func (j *job) overfull(dir string) bool {
 	cfg := j.builder.cfg
 	return takesMore(dir, cfg.DiskMB) || takesMore(j.home, cfg.HomeMB+cfg.DiskMB)
+}
+
+// checkExtent refuses files that the server is about to copy or to read, if copies of them would
+// take more disk than the files of a build may. Commands of a repository can make files that take
+// little disk and have any size: files with holes, and many names of one file.
+func (j *job) checkExtent(files fs.FS) error {
+	most := int64(j.builder.cfg.DiskMB) << 20
+	bytes, err := extent(files, most)
+	if err != nil || bytes <= most {
+		return err
+	}
+	return build.Fail(build.ReasonOutOfDisk, "copies of the build's files would take more than the %d MB of disk that they may: "+
+		"a file with holes counts in full, and a file with several names counts once for each name.", j.builder.cfg.DiskMB)
+}
+
+// extent returns how many bytes copies of files would have. It stops when the sum is larger than
+// enough.
+func extent(files fs.FS, enough int64) (bytes int64, err error) {
+	err = fs.WalkDir(files, ".", func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if bytes += min(info.Size(), enough+1); bytes > enough {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return bytes, err
 }
 
 // takesMore reports whether the files in a directory take more disk than so many megabytes.

@@ -1,11 +1,13 @@
 package local_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -30,6 +32,47 @@ func TestABuildThatTakesTooMuchDisk(t *testing.T) {
 	}
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("dd if=/dev/zero of=small bs=1048576 count=8")})
 	m.build(t, buildtest.NewSpec(r.URL()))
+}
+
+// TestAttackFilesThatGrowWhenTheyAreCopied has commands that make files with a hole, or one file
+// under many names: they take little disk, and the server makes an image of them.
+func TestAttackFilesThatGrowWhenTheyAreCopied(t *testing.T) {
+	t.Parallel()
+	made := images{map[string]string{}}
+	m := newMachine(t, func(c *local.Config) { c.Images, c.DiskMB = made, 16 })
+	for _, command := range []string{
+		"truncate -s 1T hole", "dd if=/dev/zero of=big bs=1048576 count=4; for n in 1 2 3 4 5; do ln big big$n; done",
+	} {
+		r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)})
+		m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonOutOfDisk, "copies of the build's files would take more than the 16 MB of disk")
+	}
+	if len(made.seen) > 0 {
+		t.Error("an image was made of the files")
+	}
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("truncate -s 1M hole")})
+	m.build(t, buildtest.NewSpec(r.URL()))
+}
+
+// TestAttackPackagesThatGrowWhenTheyAreKept has a package whose installation leaves a file with a
+// hole.
+func TestAttackPackagesThatGrowWhenTheyAreKept(t *testing.T) { //nolint:paralleltest // it changes PATH
+	bin := t.TempDir()
+	check.Must(t, childtest.Open(bin))
+	for name, script := range map[string]string{
+		"node": "echo v24.0.0", "npm": "grep -q hollow package.json || exit 0; mkdir node_modules; truncate -s 64M node_modules/hole",
+	} {
+		check.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	m := newMachine(t, func(c *local.Config) { c.DiskMB = 32 })
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{
+		"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "agent.mjs": "", "package.json": `{"dependencies": {"hollow": "1.0.0"}}`, "package-lock.json": "{}",
+	}).URL())
+	m.wantFailure(t, spec, build.ReasonOutOfDisk, "copies of the build's files would take more than the 32 MB of disk")
+	kept, err := filepath.Glob(filepath.Join(m.cfg.Dir, "kept", spec.Workspace, "node_modules", "*"))
+	if err != nil || len(kept) > 0 {
+		t.Errorf("kept is %v, %v", kept, err)
+	}
 }
 
 // TestACommandThatFoundNoRoom checks that the disk is the reason also if the command has removed
