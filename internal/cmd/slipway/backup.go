@@ -23,7 +23,8 @@ all secrets: keep it as safe as the data directory. Caches of builds are left ou
 that agents have written to their home directories.
 
 Agents may leave files in their builds that nobody can read, for example because their paths are too
-long for the system. The command names them on standard error, and the rest is in FILE.
+long for the system, and files of any size that consist of holes. The command names them on standard
+error, and the rest is in FILE.
 
 FILE "-" is standard output.`
 
@@ -68,7 +69,7 @@ func (s *skipped) report(w io.Writer) error {
 	if s.count == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%d files or directories could not be read and are not in the backup, for example:\n%s", s.count, strings.Join(s.first, ""))
+	_, err := fmt.Fprintf(w, "%d files or directories are not in the backup, for example:\n%s", s.count, strings.Join(s.first, ""))
 	return err
 }
 

@@ -24,7 +24,7 @@ func TestWhatABackupSkips(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := said.String()
-	if !strings.HasPrefix(got, "1000 files or directories could not be read") || !strings.Contains(got, `"builds/9\x1b[2Jdeep/`) ||
+	if !strings.HasPrefix(got, "1000 files or directories are not in the backup") || !strings.Contains(got, `"builds/9\x1b[2Jdeep/`) ||
 		!strings.Contains(got, ": file name too long\n") || strings.Count(got, "\n") != 11 || len(got) > 4000 {
 		t.Errorf("said %q", got)
 	}

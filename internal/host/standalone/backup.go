@@ -51,11 +51,26 @@ var left = map[string]bool{
 // builds holds the files of builds, which agents may change at any time.
 const builds = "builds/"
 
+// errHoles says that a file has a size for which no disk may have room.
+var errHoles = errors.New("the file consists of holes")
+
+// mostHoles is how many times the disk that a file takes a backup may need for it. A file system
+// that compresses keeps few files in less than such a part of their size. smallHoles is for files
+// that take no disk yet.
+const mostHoles, smallHoles = 16, 64 << 10
+
+// consistsOfHoles reports whether a file takes far less disk than its size, which an agent can set
+// to any number: its zeros would take the backup's time without end.
+func consistsOfHoles(file fs.FileInfo) bool {
+	known, ok := file.Sys().(*syscall.Stat_t)
+	return ok && file.Size()/mostHoles > known.Blocks*512+smallHoles
+}
+
 // Backup writes a data directory as a gzip-compressed tar archive, also while a server uses the
 // directory. The records are a snapshot of one moment. Files are copied after that moment, so
 // all files that the records name are in the archive, except files that were deleted meanwhile, and
-// files of builds that this process cannot read: skipped gets their names, and why. The archive
-// holds the key of all secrets.
+// files of builds that this process cannot read or that consist of holes: skipped gets their names,
+// and why. The archive holds the key of all secrets.
 func Backup(ctx context.Context, data string, w io.Writer, skipped func(name string, why error)) (err error) {
 	data, err = filepath.Abs(data)
 	if err != nil {
@@ -218,6 +233,10 @@ func (b backup) addRegular(file *os.File, name string) error {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return err
+	}
+	if strings.HasPrefix(name, builds) && consistsOfHoles(info) {
+		b.skipped(name, errHoles)
+		return nil
 	}
 	return b.addOpen(file, info, name)
 }

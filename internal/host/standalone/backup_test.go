@@ -82,6 +82,38 @@ func TestAttackBackupOfWhatAgentsLeave(t *testing.T) {
 	}
 }
 
+// TestAttackBackupOfHoles has a file that takes no disk, and is as large as the file system allows:
+// a backup that wrote its zeros would not end. A file with small holes is in the backup.
+func TestAttackBackupOfHoles(t *testing.T) {
+	t.Parallel()
+	data := newData(t, "builds/revisions/r/src/huge", "builds/revisions/r/src/small")
+	src := filepath.Join(data, "builds", "revisions", "r", "src")
+	const most = 1 << 43
+	check.Must(t, errors.Join(os.Truncate(filepath.Join(src, "huge"), most), os.Truncate(filepath.Join(src, "small"), 100<<10)))
+	var archive bytes.Buffer
+	var skipped []string
+	check.Must(t, standalone.Backup(t.Context(), data, bounded{&archive}, func(name string, _ error) { skipped = append(skipped, name) }))
+	if diff := cmp.Diff([]string{"builds/revisions/r/src/huge"}, skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+	restored := filepath.Join(t.TempDir(), "restored")
+	_, err := standalone.Restore(t.Context(), &archive, restored)
+	check.Must(t, err)
+	if info, err := os.Stat(filepath.Join(restored, "builds", "revisions", "r", "src", "small")); err != nil || info.Size() != 100<<10 {
+		t.Errorf("the other file is %v, %v", info, err)
+	}
+}
+
+// bounded refuses a backup that is larger than its test expects.
+type bounded struct{ *bytes.Buffer }
+
+func (b bounded) Write(data []byte) (int, error) {
+	if b.Len() > 1<<20 {
+		return 0, errors.New("the backup does not end")
+	}
+	return b.Buffer.Write(data)
+}
+
 // TestABackupNeedsTheServersOwnFiles: only files that agents may change can be missing.
 func TestABackupNeedsTheServersOwnFiles(t *testing.T) {
 	t.Parallel()
