@@ -86,8 +86,8 @@ func (c *Client) Visit(w http.ResponseWriter, r *http.Request, endpoint compute.
 }
 
 // finalOnly is a transport that keeps informational answers to itself. A ReverseProxy would pass
-// them on with headers that Answer has not seen, and then remove all headers that the server has set
-// for the final answer.
+// them on with headers that Answer has not seen, and then remove all headers that the server has
+// set for the final answer.
 type finalOnly struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
