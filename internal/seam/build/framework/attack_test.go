@@ -104,10 +104,11 @@ func TestAttackAuthOfAnotherRuntime(t *testing.T) {
 			`{"path": "./auth:auth"}`:       "- auth.path: the runtime of the graphs cannot import",
 			`{"path": "../auth.SUFFIX:a"}`:  "leaves the repository",
 			`{"path": "/auth.SUFFIX:auth"}`: "leaves the repository",
-			`{"path": "./auth.SUFFIX:auth", "cache": {"ttl": 60}}`:     "- auth.cache: answers of the repository's own authentication are never kept",
-			`{"path": "./auth.SUFFIX:auth", "other": 1}`:               "- auth.other: is not a key of auth",
-			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": 1}`: "- auth.disable_studio_auth: must be true or false",
-			`{"disable_studio_auth": true}`:                            "- auth.path: must be",
+			`{"path": "./auth.SUFFIX:auth", "cache": {"ttl": 60}}`:         "- auth.cache: answers of the repository's own authentication are never kept",
+			`{"path": "./auth.SUFFIX:auth", "other": 1}`:                   "- auth.other: is not a key of auth",
+			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": 1}`:     "- auth.disable_studio_auth: must be true or false",
+			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": "yes"}`: "- auth.disable_studio_auth: must be true or false",
+			`{"disable_studio_auth": true}`:                                "- auth.path: must be",
 		} {
 			auth = strings.NewReplacer("SUFFIX", suffix, "OTHER", other).Replace(auth)
 			config, err := readAuth(t, graph, auth)
@@ -115,9 +116,11 @@ func TestAttackAuthOfAnotherRuntime(t *testing.T) {
 				t.Errorf("%s, %s: %q, %v; want %q", graph, auth, config.Auth, err, words)
 			}
 		}
-		good := `{"path": "./auth.` + suffix + `:auth", "disable_studio_auth": true}`
-		if config, err := readAuth(t, graph, good); err != nil || config.Auth != "./auth."+suffix+":auth" || len(config.Remarks) > 0 {
-			t.Errorf("a good one: %+v, %v", config, err)
+		for value, remarks := range map[string]int{`true`: 0, `"true"`: 0, `"false"`: 1} {
+			good := `{"path": "./auth.` + suffix + `:auth", "disable_studio_auth": ` + value + `}`
+			if config, err := readAuth(t, graph, good); err != nil || config.Auth != "./auth."+suffix+":auth" || len(config.Remarks) != remarks {
+				t.Errorf("a good one with %s: %+v, %v", value, config, err)
+			}
 		}
 	}
 	if config, err := readAuth(t, `a.rb:a"}, "start": "./agent", "env": {"A": "b`, `{"path": "./auth.py:auth"}`); err == nil || !strings.Contains(err.Error(), "auth.path: only the platform's runtimes import it") {

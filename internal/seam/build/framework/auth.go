@@ -8,7 +8,7 @@ import (
 // auth reads the path of the repository's own authentication.
 func (p *parser) auth() {
 	var path json.RawMessage
-	disabled := true
+	disabled := flag(true)
 	if !p.object("auth", `{"path": "./auth.py:auth"}`, map[string]any{
 		"path": &path, "disable_studio_auth": &disabled, "openapi": nil, "cache": "answers of the repository's own authentication are never kept",
 	}) {

@@ -57,12 +57,23 @@ func TestConfigInvalid(t *testing.T) {
 		"a key of the other language": {`{"graphs": {"a": "a.ts:a"}, "python_version": "3.12"}`, []string{"- python_version: is only for graphs that the python runtime hosts"}},
 		"env file bad":                {`{"graphs": {"a": "a:a"}, "start": "x", "env": "bad.env"}`, []string{"env: line 2 of bad.env is not NAME=value", "env: line 3 of bad.env"}},
 		"env file absent":             {`{"graphs": {"a": "a:a"}, "start": "x", "env": "/etc/hosts"}`, []string{`env: the path "/etc/hosts" must be relative`}},
-		"env file leaves":             {`{"graphs": {"a": "a:a"}, "start": "x", "env": "../../x"}`, []string{`env: the file "../../x" cannot be read`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wantRefused(t, map[string]string{"framework.json": c.config, "bad.env": "A=1\nno assignment\nB=\"open\n"}, c.words...)
 		})
+	}
+}
+
+// TestEnvironmentFileElsewhere names files that a repository does not have, such as the file
+// above the directory of an agent that is uploaded alone.
+func TestEnvironmentFileElsewhere(t *testing.T) {
+	t.Parallel()
+	for value, remarks := range map[string]int{`"../.env"`: 1, `"./../../x/.env"`: 1, `".env"`: 1, `"sub/../.env"`: 1, `""`: 0, `null`: 0, `{}`: 0} {
+		config, err := framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a:a"}, "start": "x", "env": ` + value + `}`}), "")
+		if err != nil || len(config.Env) > 0 || len(config.Remarks) != remarks {
+			t.Errorf("env %s: got %v, %q, %v; want %d remarks", value, config.Env, config.Remarks, err, remarks)
+		}
 	}
 }
 

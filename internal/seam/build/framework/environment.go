@@ -17,7 +17,7 @@ import (
 // environment reads env: an object of strings, or the path of a .env file, relative to the
 // configuration file's directory.
 func (p *parser) environment() {
-	if !p.has("env") {
+	if !asks(p.fields["env"]) {
 		return
 	}
 	var path string
@@ -43,14 +43,14 @@ func (p *parser) environment() {
 }
 
 // environmentFile reads the .env file. It is not a problem if the file is not in the
-// repository: authors often keep it out on purpose.
+// repository: authors often keep it out on purpose, and keep one file above several agents.
 func (p *parser) environmentFile(path string) {
 	data, err := readFile(p.root, filepath.Join(p.config.Dir, path))
 	switch {
-	case path == "" || filepath.IsAbs(path):
+	case filepath.IsAbs(path):
 		p.problem("env: the path %q must be relative", path)
 		return
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) || p.leaves(path):
 		p.config.Remarks = append(p.config.Remarks, "env: the file "+path+" is not in the repository; nothing is set from it")
 		return
 	case err != nil:

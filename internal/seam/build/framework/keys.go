@@ -3,6 +3,7 @@ package framework
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -143,13 +144,20 @@ func (p *parser) remark(name, text string) {
 
 // ownDirectory refuses the dependencies of a repository whose packages the configuration file
 // does not name: JavaScript packages are named in package.json, and a repository with a start
-// command brings its own packages.
+// command brings its own packages. Directories beside JavaScript graphs ask for nothing, as on the
+// public service: a workspace of packages names its members in package.json, too.
 func (p *parser) ownDirectory() {
 	if !p.has("dependencies") {
 		return
 	}
 	var wanted []string
-	if json.Unmarshal(p.fields["dependencies"], &wanted) != nil || slices.ContainsFunc(wanted, func(d string) bool { return filepath.Clean(d) != "." }) {
+	err := json.Unmarshal(p.fields["dependencies"], &wanted)
+	others := slices.DeleteFunc(wanted, func(dependency string) bool { return filepath.Clean(dependency) == "." })
+	switch directories := !slices.ContainsFunc(others, func(dependency string) bool { return !isDirectory(dependency) }); {
+	case err == nil && len(others) == 0:
+	case err == nil && directories && p.config.Language == Node:
+		p.remark("dependencies", fmt.Sprintf("nothing is installed for %s: a JavaScript repository names its packages in package.json", quoted(others)))
+	default:
 		p.problem(`dependencies: may only be ["."] where the platform installs no Python packages: a JavaScript repository names its packages in package.json, and the build command of one with a start command installs them`)
 	}
 }

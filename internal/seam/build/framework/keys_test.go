@@ -57,7 +57,7 @@ func TestBothFilesMayBeTheSame(t *testing.T) {
 func TestDependenciesThatNothingInstalls(t *testing.T) {
 	t.Parallel()
 	for _, head := range []string{`{"graphs": {"a": "a.ts:a"}`, `{"graphs": {"a": "a.py:a"}, "start": "./agent"`} {
-		for value, accepted := range map[string]bool{`["."]`: true, `["./"]`: true, `[]`: true, `null`: true, `[".", "left-pad"]`: false, `["./lib"]`: false, `"x"`: false} {
+		for value, accepted := range map[string]bool{`["."]`: true, `["./"]`: true, `[]`: true, `null`: true, `[".", "left-pad"]`: false, `["./lib", "left-pad"]`: false, `"x"`: false} {
 			files := map[string]string{"framework.json": head + `, "dependencies": ` + value + `}`}
 			if !accepted {
 				wantRefused(t, files, `- dependencies: may only be ["."]`)
@@ -66,6 +66,21 @@ func TestDependenciesThatNothingInstalls(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDirectoriesBesideJavaScript uses the dependencies of public repositories whose package.json
+// is above the configuration file. An agent with a start command has no such directories.
+func TestDirectoriesBesideJavaScript(t *testing.T) {
+	t.Parallel()
+	file := func(more string) map[string]string {
+		return map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, "dependencies": [".", "../..", "./lib"]` + more + `}`}
+	}
+	config, err := framework.Read(tree(t, file("")), "")
+	want := []string{`dependencies: nothing is installed for "../..", "./lib": a JavaScript repository names its packages in package.json`}
+	if diff := cmp.Diff(want, config.Remarks); err != nil || diff != "" {
+		t.Errorf("got %v; remarks (-want +got):\n%s", err, diff)
+	}
+	wantRefused(t, file(`, "start": "./agent"`), `- dependencies: may only be ["."]`)
 }
 
 // TestAModuleOfAProjectIsPython checks that the language is Python although the file has no

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -43,10 +44,18 @@ func (p *parser) objectIn(path string, value json.RawMessage, example string, me
 	return true
 }
 
+// flag is true or false. The public documentation has also written it as a string.
+type flag bool
+
+// UnmarshalJSON reads a boolean, or a string that spells a boolean.
+func (f *flag) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(bytes.Trim(text, `"`), (*bool)(f))
+}
+
 // kindOf returns the name of a member's type in problems.
 func kindOf(value any) string {
 	switch value.(type) {
-	case *bool, **bool:
+	case *bool, **bool, *flag:
 		return "true or false"
 	case *string:
 		return "a string"
