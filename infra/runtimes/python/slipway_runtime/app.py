@@ -93,7 +93,7 @@ def load_application(config: Config, graphs: GraphLoop) -> Application | None:
 
 # Middleware that the routes of the agent server do not need: the agent server does the same work,
 # or the work concerns the own routes only.
-_OWN_ROUTES_ONLY = ("CORSMiddleware", "GZipMiddleware", "TrustedHostMiddleware", "HTTPSRedirectMiddleware")
+_OWN_ROUTES_ONLY = ("CORSMiddleware", "GZipMiddleware", "TrustedHostMiddleware", "HTTPSRedirectMiddleware", "SessionMiddleware")
 
 
 def refuse_middleware(path: str, app: Any) -> None:

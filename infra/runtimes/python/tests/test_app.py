@@ -196,6 +196,26 @@ def test_what_cannot_be_served(tmp_path: Path) -> None:
         assert words in str(raised.value), str(raised.value)
 
 
+def test_sessions_of_own_routes(tmp_path: Path) -> None:
+    """Starlette's SessionMiddleware, which needs a further package, concerns own routes only."""
+    app = APP + """
+class SessionMiddleware:
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        await self.app({**scope, "session": {"visits": 1}}, receive, send)
+
+app.add_middleware(SessionMiddleware)
+
+@app.get("/visits")
+async def visits(request: Request):
+    return request.session
+"""
+    with started(tmp_path, app) as agent:
+        assert json.loads(visit(agent, "GET", "/visits").read()) == {"visits": 1}
+
+
 def test_an_application_that_blocks(served: Agent, tmp_path: Path) -> None:
     """It delays graphs, but no answer to GET /ping."""
     with started(tmp_path, APP + "\nimport time\n@app.get('/blocks')\nasync def blocks():\n    time.sleep(1.5)\n") as agent:
