@@ -37,7 +37,8 @@ func callerOf(ctx context.Context) *graph.Caller {
 	if user == nil {
 		user = userOf(auth.Of(ctx), header)
 	}
-	return &graph.Caller{User: user, Headers: publicHeaders(header, served(ctx))}
+	d := served(ctx)
+	return &graph.Caller{User: user, Headers: publicHeaders(header, d), Trace: traceOf(header, d.Settings.HTTP)}
 }
 
 // headerCaller names the user of the run that an agent acts for, as JSON in base64. In

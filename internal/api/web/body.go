@@ -253,7 +253,7 @@ func decode(text []byte, into any) error {
 	if err != nil {
 		return invalidJSON(0, err.Error())
 	}
-	return checkReadable(text)
+	return CheckReadable(text)
 }
 
 // invalidJSON says at which place the text stops being JSON.

@@ -47,6 +47,3 @@ func (l *Limiter) Open() int {
 
 // SetMost sets how many buckets are kept, before any request is counted.
 func (l *Limiter) SetMost(most int) { l.buckets = &Buckets{lru.New[string, *rate.Limiter](most)} }
-
-// CheckReadable is checkReadable, for its benchmark.
-func CheckReadable(text []byte) error { return checkReadable(text) }

@@ -19,7 +19,7 @@ func (c *Contract) CheckPart(schema string, text json.RawMessage, loc ...any) er
 	if err != nil {
 		return fmt.Errorf("compile schema %s: %w", schema, err)
 	}
-	if err := checkReadable(text); err != nil {
+	if err := CheckReadable(text); err != nil {
 		return err
 	}
 	s := &splitter{}

@@ -16,10 +16,10 @@ const (
 	mostPlaces = 16
 )
 
-// checkReadable refuses JSON that this server can read and other parsers cannot: the parsers of
+// CheckReadable refuses JSON that this server can read and other parsers cannot: the parsers of
 // agents, and of clients that are shown the value later. text is valid JSON. A text that is
 // accepted takes no memory.
-func checkReadable(text []byte) error {
+func CheckReadable(text []byte) error {
 	w := walk{text: text, depth: -1}
 	rule := ""
 	for at := 0; at < len(text) && rule == ""; at++ {

@@ -13,8 +13,8 @@ import (
 var text []byte
 
 var names = func() (n struct {
-	Word, Configuration string
-	Servers             []string
+	Word, Configuration, Tracing string
+	Servers                      []string
 }) {
 	if err := json.Unmarshal(text, &n); err != nil {
 		panic("publicname: " + err.Error())
@@ -40,6 +40,10 @@ func Neutral(name string) string { return strings.ReplaceAll(name, names.Word, "
 
 // Public returns the public service's spelling of a name.
 func Public(name string) string { return strings.ReplaceAll(name, "framework", names.Word) }
+
+// Tracing returns the name of a value that places a run in a trace: "trace", "project", "tags" or
+// "metadata". Clients send the values in headers, and graphs read them in their configuration.
+func Tracing(value string) string { return names.Tracing + value }
 
 // settings are the values that the public server also takes from its environment: keys of the
 // configuration file, and the keys that it encrypts with.

@@ -124,6 +124,10 @@ type Caller struct {
 	// Headers are the headers of the request, by name in lower case: User-Agent and all that
 	// begin with X-, without headers that hold credentials and headers that proxies add.
 	Headers map[string]string `json:"headers,omitempty"`
+	// Trace is the place in a trace at which the client sees the run, by the names under which
+	// graphs read it in their configuration: the id and the project are texts, the tags a list
+	// of texts, and the metadata an object.
+	Trace map[string]json.RawMessage `json:"trace,omitempty"`
 }
 
 // Request is a request to the agent server, as the repository's own authentication sees it.

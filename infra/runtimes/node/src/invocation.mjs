@@ -61,9 +61,9 @@ export class Invocation {
     this.user = user && asUser(user);
     /**
      * Those of the request that asked for the run, without credentials, by their names in lower
-     * case.
+     * case, and the place in a trace at which its client sees the run.
      */
-    this.headers = optional(fields, "headers", "object") ?? {};
+    this.headers = { ...optional(fields, "headers", "object"), ...optional(fields, "trace", "object") };
     // Clients that know only configurable values have them passed as the context. The context is an
     // object even if there are no values: only an object makes a schema's defaults.
     this.context = fields.context ?? Object.fromEntries(Object.entries(this.#given()).filter(([key]) => !UNSAID.has(key) && key !== "thread_id"));

@@ -83,12 +83,13 @@ test("a graph sees what it sees elsewhere", async () => {
   await thread.invoke({
     input: { n: 1 }, run_id, assistant_id: "an assistant", config: { configurable: forged }, context: { language: "fr", ...forged },
     metadata: { of: "the run", tree: { a: [1] }, list: [1, { b: 2 }] }, user: { identity: "a user", permissions: ["read"] }, headers: { "x-tier": "gold" },
+    trace: { "langsmith-trace": "an id", "langsmith-tags": ["a", "b"], "langsmith-metadata": { nested: true } },
   });
   const { configurable, metadata, context } = thread.state.values.n;
   assert.deepEqual(
     { ...configurable, checkpoint_ns: undefined, checkpoint_map: undefined, checkpoint_id: undefined },
     {
-      ...names, language: "fr", "x-tier": "gold", langgraph_auth_user_id: "a user", langgraph_auth_permissions: ["read"],
+      ...names, language: "fr", "langsmith-trace": "an id", "langsmith-tags": ["a", "b"], "langsmith-metadata": { nested: true }, "x-tier": "gold", langgraph_auth_user_id: "a user", langgraph_auth_permissions: ["read"],
       langgraph_auth_user: { identity: "a user", display_name: "a user", is_authenticated: true, permissions: ["read"] }, checkpoint_ns: undefined, checkpoint_map: undefined, checkpoint_id: undefined,
     },
   );

@@ -91,7 +91,7 @@ class Invocation:
     metadata: dict[str, Any]
     user: "User | None"
     # headers are those of the request that asked for the run, without credentials, by their names
-    # in lower case.
+    # in lower case, and the place in a trace at which its client sees the run.
     headers: dict[str, Any]
     stream_modes: list[str]
     stream_subgraphs: bool
@@ -200,7 +200,7 @@ def parse(body: bytes) -> Invocation:
         context=fields.get("context"),
         assistant_id=_typed(fields, "assistant_id", str) or "",
         metadata=_typed(fields, "metadata", dict) or {},
-        headers=_typed(fields, "headers", dict) or {},
+        headers=(_typed(fields, "headers", dict) or {}) | (_typed(fields, "trace", dict) or {}),
         user=User(user) if (user := _typed(fields, "user", dict)) else None,
         stream_modes=[mode for mode in _typed(fields, "stream_mode", list) or ["updates"] if isinstance(mode, str)],
         stream_subgraphs=fields.get("stream_subgraphs") is True,

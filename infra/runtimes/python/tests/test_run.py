@@ -477,10 +477,12 @@ def test_a_graph_sees_what_it_sees_elsewhere(agent: Agent) -> None:
     thread, run_id = Thread(), str(uuid.uuid4())
     forged = {"langgraph_auth_user": {"identity": "evil"}, "langgraph_auth_user_id": "evil", "langgraph_auth_permissions": ["all"], "assistant_id": "evil"}
     thread.run(agent, graph="showing", run_id=run_id, input={"items": []}, config={"configurable": forged}, context={"language": "fr", **forged},
-               assistant_id="an assistant", metadata={"of": "the run", "tree": {"a": [1]}, "list": [1, {"b": 2}]}, user={"identity": "a user", "permissions": ["read"]}, headers={"x-tier": "gold"})
+               assistant_id="an assistant", metadata={"of": "the run", "tree": {"a": [1]}, "list": [1, {"b": 2}]}, user={"identity": "a user", "permissions": ["read"]}, headers={"x-tier": "gold"},
+               trace={"langsmith-trace": "an id", "langsmith-tags": ["a", "b"], "langsmith-metadata": {"nested": True}})
     [shown] = thread.values["items"]
     configurable = shown["configurable"]
     wanted = {"assistant_id": "an assistant", "graph_id": "showing", "run_id": run_id, "thread_id": thread.id, "x-tier": "gold", "langgraph_auth_user_id": "a user",
+              "langsmith-trace": "an id", "langsmith-tags": ["a", "b"], "langsmith-metadata": {"nested": True},
               "langgraph_auth_user": {"identity": "a user", "display_name": "a user", "is_authenticated": True, "permissions": ["read"]}, "langgraph_auth_permissions": ["read"]}
     assert {key: configurable[key] for key in wanted} == wanted
     assert shown["identity"] == "a user"
