@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -27,10 +28,13 @@ type block struct {
 	text      strings.Builder
 	// id and name are the id and the name of a tool call.
 	id, name string
+	// place is the index that the model gives to a block of any other kind, "" if it gives none.
+	place string
 	// head and tail are the data of a text event of the block, before and after the text.
 	head, tail []byte
-	// members are the members of a block of any other kind.
-	members map[string]json.RawMessage
+	// members are the members of a block of any other kind, and those of a text, or of reasoning,
+	// in addition to the text.
+	members map[string]any
 }
 
 // blockOf returns the block with a key and its number, and reports whether the block is new.
@@ -78,8 +82,12 @@ func (t *Translator) addQuoted(m *message, key, kind, text string, quoted json.R
 
 // callOfTool are the kinds of parts that repeat the contents of tool calls.
 var callOfTool = map[string]bool{
-	"tool_use": true, "input_json_delta": true, "tool_call": true, "tool_call_chunk": true, "function_call": true, "invalid_tool_call": true,
+	"tool_use": true, pieceOfCall: true, "tool_call": true, "tool_call_chunk": true, "function_call": true, "invalid_tool_call": true,
 }
+
+// pieceOfCall is the kind of a part that holds a piece of the arguments of a call. The call has a
+// part of its own only if the model's provider carries it out.
+const pieceOfCall = "input_json_delta"
 
 // addPart adds a part of a list of contents to the message.
 func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole bool) {
@@ -98,12 +106,18 @@ func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole 
 			Text string `json:"text"`
 		} `json:"summary"`
 	}
-	if json.Unmarshal(part, &p) != nil || callOfTool[p.Type] {
+	if json.Unmarshal(part, &p) != nil {
 		return
 	}
 	key := string(p.Index)
 	if key == "null" {
 		key = ""
+	}
+	if callOfTool[p.Type] {
+		if p.Type == pieceOfCall {
+			t.growOther(m, key, part)
+		}
+		return
 	}
 	if whole && key == "" {
 		key = "#" + strconv.Itoa(place)
@@ -111,6 +125,7 @@ func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole 
 	switch p.Type {
 	case "text":
 		t.addText(m, blockText+key, blockText, p.Text)
+		t.addMembers(m, blockText+key, blockText, part)
 	case "thinking", "reasoning":
 		var text strings.Builder
 		text.WriteString(p.Thinking + p.Reasoning)
@@ -118,26 +133,78 @@ func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole 
 			text.WriteString(piece.Text)
 		}
 		t.addText(m, blockReasoning+key, blockReasoning, text.String())
+		t.addMembers(m, blockReasoning+key, blockReasoning, part)
 	default:
-		t.addOther(m, p.Type+key, part)
+		t.addOther(m, p.Type+key, key, part)
 	}
 }
 
-// addOther adds a part of a kind that does not grow, such as an image. Later parts with the
-// same index replace its members.
-func (t *Translator) addOther(m *message, key string, part json.RawMessage) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(part, &members) != nil {
+// ofText are the members of a part that say which part it is, or hold its text.
+var ofText = []string{"type", "index", "id", "text", "thinking", "reasoning", "summary"}
+
+// addMembers adds the other members of a part to its block of text, or of reasoning, for example
+// citations. Clients get them with the finished block, which they show for as long as they show
+// the message.
+func (t *Translator) addMembers(m *message, key, kind string, part json.RawMessage) {
+	members, _ := state.DecodePiece(part).(map[string]any)
+	maps.DeleteFunc(members, func(name string, value any) bool {
+		list, isList := value.([]any)
+		return value == nil || value == "" || (isList && len(list) == 0) || slices.Contains(ofText, name)
+	})
+	if len(members) == 0 {
 		return
 	}
+	b, index, isNew := m.blockOf(key, kind)
+	if isNew {
+		t.startBlock(m, index, map[string]string{"type": kind, kind: ""})
+	}
+	b.merge(members)
+}
+
+// merge adds members as frameworks do.
+func (b *block) merge(members map[string]any) {
+	if b.members == nil {
+		b.members = members
+		return
+	}
+	state.MergePieces(b.members, members)
+}
+
+// addOther adds a part of a kind that has no events of its own, such as an image. Later parts of
+// the type with the same index add to it.
+func (t *Translator) addOther(m *message, key, place string, part json.RawMessage) {
+	members, _ := state.DecodePiece(part).(map[string]any)
 	delete(members, "index")
 	b, index, isNew := m.blockOf(key, "")
-	if isNew {
-		b.members = members
-		t.startBlock(m, index, members)
+	if !isNew {
+		t.growMembers(m, b, index, members)
 		return
 	}
-	maps.Copy(b.members, members)
+	b.place = place
+	b.merge(members)
+	t.startBlock(m, index, b.members)
+}
+
+// growOther adds a piece of the arguments of a call to the block of another kind with its index, if
+// there is such a block.
+func (t *Translator) growOther(m *message, place string, part json.RawMessage) {
+	for index, b := range m.blocks {
+		if b.kind != "" || place == "" || b.place != place {
+			continue
+		}
+		members, _ := state.DecodePiece(part).(map[string]any)
+		delete(members, "index")
+		t.growMembers(m, b, index, members)
+	}
+}
+
+// growMembers shows how a block grows. Clients append data, and replace all other members.
+func (t *Translator) growMembers(m *message, b *block, index int, members map[string]any) {
+	b.merge(members)
+	if data, ok := members["data"].(string); ok {
+		t.growBlock(m, index, map[string]any{"type": "data-delta", "data": data})
+		return
+	}
 	t.growBlock(m, index, map[string]any{"type": "block-delta", "fields": b.members})
 }
 
@@ -190,7 +257,9 @@ func (b *block) call(args string) map[string]string {
 func (b *block) final() any {
 	switch b.kind {
 	case blockText, blockReasoning:
-		return map[string]string{"type": b.kind, b.kind: b.text.String()}
+		content := map[string]any{"type": b.kind, b.kind: b.text.String()}
+		maps.Copy(content, b.members)
+		return content
 	case blockCall:
 		args := cmp.Or(b.text.String(), "{}")
 		if !json.Valid([]byte(args)) {

@@ -14,6 +14,11 @@ import (
 // inner is a step in a subgraph.
 func inner(kind, namespace, data string) step { return step{kind + "|" + namespace, data} }
 
+// chunk is a piece of a message whose content is a list with one part.
+func chunk(part string) step {
+	return step{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":[` + part + `]},{"graph_node":"model"}]`}
+}
+
 // TestTranslation shows the events of a run that follows another run.
 func TestTranslation(t *testing.T) {
 	t.Parallel()
@@ -97,6 +102,46 @@ func TestTranslation(t *testing.T) {
 				`messages @model {"event":"content-block-delta","index":0,"delta":{"type":"reasoning-delta","reasoning":"Hm"},"id":"m1","run_id":"m1"}`,
 				`messages @model {"event":"content-block-delta","index":0,"delta":{"type":"reasoning-delta","reasoning":", yes"},"id":"m1","run_id":"m1"}`,
 				`messages @model {"content":{"reasoning":"Hm, yes","type":"reasoning"},"event":"content-block-finish","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"event":"message-finish","id":"m1","reason":"stop","run_id":"m1"}`,
+			},
+		},
+		"the other members of texts are in the finished blocks": {
+			steps: []step{
+				chunk(`{"type":"text","index":0,"text":"","citations":[],"annotations":null}`),
+				chunk(`{"type":"text","index":0,"text":"Blue","citations":[{"url":"a"}]}`),
+				chunk(`{"type":"text","index":0,"text":"","citations":[{"url":"b"}],"id":"t"}`),
+				chunk(`{"type":"thinking","index":1,"thinking":"","signature":"s"}`),
+			},
+			methods: []string{"messages"},
+			want: []string{
+				`messages @model {"event":"message-start","id":"m1","metadata":{"graph_node":"model"},"role":"ai","run_id":"m1"}`,
+				`messages @model {"content":{"text":"","type":"text"},"event":"content-block-start","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"event":"content-block-delta","index":0,"delta":{"type":"text-delta","text":"Blue"},"id":"m1","run_id":"m1"}`,
+				`messages @model {"content":{"reasoning":"","type":"reasoning"},"event":"content-block-start","id":"m1","index":1,"run_id":"m1"}`,
+				`messages @model {"content":{"citations":[{"url":"a"},{"url":"b"}],"text":"Blue","type":"text"},"event":"content-block-finish","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"content":{"reasoning":"","signature":"s","type":"reasoning"},"event":"content-block-finish","id":"m1","index":1,"run_id":"m1"}`,
+				`messages @model {"event":"message-finish","id":"m1","reason":"stop","run_id":"m1"}`,
+			},
+		},
+		"pieces of data, and of the arguments of a call that the provider carries out": {
+			steps: []step{
+				chunk(`{"type":"audio","index":0,"data":"AAAA","mime_type":"audio/wav"}`),
+				chunk(`{"type":"audio","index":0,"data":"BBBB"}`),
+				chunk(`{"type":"server_tool_use","index":1,"id":"c1","name":"search","input":{}}`),
+				chunk(`{"type":"input_json_delta","index":1,"partial_json":"{\"q\""}`),
+				chunk(`{"type":"input_json_delta","index":1,"partial_json":":1}"}`),
+				chunk(`{"type":"input_json_delta","index":2,"partial_json":"{}"}`),
+			},
+			methods: []string{"messages"},
+			want: []string{
+				`messages @model {"event":"message-start","id":"m1","metadata":{"graph_node":"model"},"role":"ai","run_id":"m1"}`,
+				`messages @model {"content":{"data":"AAAA","mime_type":"audio/wav","type":"audio"},"event":"content-block-start","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"delta":{"data":"BBBB","type":"data-delta"},"event":"content-block-delta","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"content":{"id":"c1","input":{},"name":"search","type":"server_tool_use"},"event":"content-block-start","id":"m1","index":1,"run_id":"m1"}`,
+				`messages @model {"delta":{"fields":{"id":"c1","input":{},"name":"search","partial_json":"{\"q\"","type":"server_tool_use"},"type":"block-delta"},"event":"content-block-delta","id":"m1","index":1,"run_id":"m1"}`,
+				`messages @model {"delta":{"fields":{"id":"c1","input":{},"name":"search","partial_json":"{\"q\":1}","type":"server_tool_use"},"type":"block-delta"},"event":"content-block-delta","id":"m1","index":1,"run_id":"m1"}`,
+				`messages @model {"content":{"data":"AAAABBBB","mime_type":"audio/wav","type":"audio"},"event":"content-block-finish","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"content":{"id":"c1","input":{},"name":"search","partial_json":"{\"q\":1}","type":"server_tool_use"},"event":"content-block-finish","id":"m1","index":1,"run_id":"m1"}`,
 				`messages @model {"event":"message-finish","id":"m1","reason":"stop","run_id":"m1"}`,
 			},
 		},
