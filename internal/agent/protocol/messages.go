@@ -45,6 +45,8 @@ type message struct {
 	usage  any
 	// reason is why the message ended, "" if the agent does not name a reason.
 	reason string
+	// response is what the model's provider says about its response, nil if it says nothing.
+	response map[string]any
 	// nameless says that the agent gave the message no id.
 	nameless bool
 	// plain is what the chunks of the message repeat, found in one of the first learnt chunks.
@@ -214,6 +216,17 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 		m.usage = state.MergePieces(m.usage, usage)
 	}
 	m.reason = cmp.Or(head.reason(), m.reason)
+	if response := head.response(); m.response == nil {
+		m.response = response
+	} else {
+		state.MergePieces(m.response, response)
+	}
+}
+
+// response returns what the model's provider says about its response, nil if it says nothing.
+func (h chunkHead) response() map[string]any {
+	response, _ := state.DecodePiece(h.Response).(map[string]any)
+	return response
 }
 
 // reasons maps the reasons of model providers for the end of a message to the reasons of the
@@ -254,6 +267,9 @@ func (t *Translator) finishMessage(m *message, cut bool) {
 	}
 	if m.usage != nil {
 		finish["usage"] = m.usage
+	}
+	if len(m.response) > 0 {
+		finish["metadata"] = m.response
 	}
 	t.emitMessage(m, finish)
 }
@@ -328,6 +344,9 @@ func (t *Translator) replayOne(head chunkHead, node string, namespace []string) 
 	}
 	if m := t.messages.find(head.ID); m != nil {
 		m.reason = cmp.Or(m.reason, head.reason())
+		if whole := head.response(); len(whole) > 0 {
+			m.response = whole
+		}
 		t.finishMessage(m, false)
 		return
 	}

@@ -65,6 +65,24 @@ func TestTranslation(t *testing.T) {
 				`messages @model {"event":"message-finish","id":"m1","reason":"stop","run_id":"m1","usage":{"details":{"cached":3},"input_tokens":5,"output_tokens":7}}`,
 			},
 		},
+		"a message has what its provider says about the response": {
+			steps: []step{
+				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"","response_metadata":{"model_provider":"p"}},{"graph_node":"model"}]`},
+				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"","response_metadata":{"model_provider":"p"}},{"graph_node":"model"}]`},
+				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"","response_metadata":{"model_name":"n"},"chunk_position":"last"},{"graph_node":"model"}]`},
+				token("m2", ""),
+				update("model", `"messages":[{"type":"ai","id":"m2","content":"","response_metadata":{"model_name":"whole"}},{"type":"ai","id":"m3","content":"","response_metadata":{"model_name":"o"}}]`),
+			},
+			methods: []string{"messages"},
+			want: []string{
+				`messages @model {"event":"message-start","id":"m1","metadata":{"graph_node":"model"},"role":"ai","run_id":"m1"}`,
+				`messages @model {"event":"message-finish","id":"m1","metadata":{"model_name":"n","model_provider":"p"},"reason":"stop","run_id":"m1"}`,
+				`messages @model {"event":"message-start","id":"m2","metadata":{"graph_node":"model"},"role":"ai","run_id":"m2"}`,
+				`messages @model {"event":"message-finish","id":"m2","metadata":{"model_name":"whole"},"reason":"stop","run_id":"m2"}`,
+				`messages @model {"event":"message-start","id":"m3","role":"ai","run_id":"m3"}`,
+				`messages @model {"event":"message-finish","id":"m3","metadata":{"model_name":"o"},"reason":"stop","run_id":"m3"}`,
+			},
+		},
 		"a message that was too long says so": {
 			steps: []step{
 				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"","response_metadata":{"finish_reason":"length"}},{"graph_node":"model"}]`},
@@ -74,9 +92,9 @@ func TestTranslation(t *testing.T) {
 			methods: []string{"messages"},
 			want: []string{
 				`messages @model {"event":"message-start","id":"m1","metadata":{"graph_node":"model"},"role":"ai","run_id":"m1"}`,
-				`messages @model {"event":"message-finish","id":"m1","reason":"length","run_id":"m1"}`,
+				`messages @model {"event":"message-finish","id":"m1","metadata":{"finish_reason":"length"},"reason":"length","run_id":"m1"}`,
 				`messages @model {"event":"message-start","id":"m2","role":"ai","run_id":"m2"}`,
-				`messages @model {"event":"message-finish","id":"m2","reason":"tool_use","run_id":"m2"}`,
+				`messages @model {"event":"message-finish","id":"m2","metadata":{"stop_reason":"tool_use"},"reason":"tool_use","run_id":"m2"}`,
 			},
 		},
 		"a streamed message takes its reason from what the node returns": {
@@ -87,7 +105,7 @@ func TestTranslation(t *testing.T) {
 			methods: []string{"messages"},
 			want: []string{
 				`messages @model {"event":"message-start","id":"m1","metadata":{"graph_node":"model"},"role":"ai","run_id":"m1"}`,
-				`messages @model {"event":"message-finish","id":"m1","reason":"content_filter","run_id":"m1"}`,
+				`messages @model {"event":"message-finish","id":"m1","metadata":{"finish_reason":"content_filter"},"reason":"content_filter","run_id":"m1"}`,
 			},
 		},
 		"reasoning that comes as a summary": {
