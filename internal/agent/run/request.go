@@ -26,6 +26,7 @@ type bulk struct {
 	Config          json.RawMessage `json:"config,omitempty"`
 	Context         json.RawMessage `json:"context,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
+	Tracer          json.RawMessage `json:"tracer,omitempty"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
 	Caller          *graph.Caller   `json:"caller,omitempty"`
@@ -53,9 +54,9 @@ func (r *Request) size() int {
 
 // bulk takes the large part out of the request.
 func (r *Request) bulk() bulk {
-	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.InterruptBefore, r.InterruptAfter, r.Caller}
+	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.Tracer, r.InterruptBefore, r.InterruptAfter, r.Caller}
 	r.Input, r.Command, r.Config, r.Context, r.Metadata = Input{}, nil, nil, nil, nil
-	r.InterruptBefore, r.InterruptAfter, r.Caller = nil, nil, nil
+	r.Tracer, r.InterruptBefore, r.InterruptAfter, r.Caller = nil, nil, nil, nil
 	return b
 }
 

@@ -34,6 +34,7 @@ type Request struct {
 	Config          json.RawMessage `json:"config,omitempty"`
 	Context         json.RawMessage `json:"context,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
+	Tracer          json.RawMessage `json:"tracer,omitempty"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
 	// Caller is the caller that sent the request. Clients do not see it.

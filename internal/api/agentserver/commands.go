@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -139,11 +140,25 @@ type startParams struct {
 	// OtherStrategy is Strategy in the spelling of older clients.
 	OtherStrategy string `json:"multitaskStrategy"`
 
+	// tracer has a name that only clients write.
+	tracer  json.RawMessage
 	command json.RawMessage
 	// strict refuses a command that answers a question that the thread does not wait on.
 	strict bool
 	// creates says that the thread is created if it does not exist.
 	creates bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *startParams) UnmarshalJSON(text []byte) error {
+	type named startParams
+	if err := json.Unmarshal(text, (*named)(p)); err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(text, &members)
+	p.tracer = members[publicname.MemberTracer()]
+	return err
 }
 
 func (c command) runStart(p startParams) (any, *int64, error) {
@@ -179,7 +194,7 @@ func isCommand(input json.RawMessage) bool {
 // body returns the request for the same run at the endpoints of runs.
 func (p startParams) body() *RunCreate {
 	body := &RunCreate{
-		AssistantID: p.AssistantID, Input: p.Input, Command: p.command, Config: p.Config, Metadata: p.Metadata,
+		AssistantID: p.AssistantID, Input: p.Input, Command: p.command, Config: p.Config, Metadata: p.Metadata, FrameworkTracer: p.tracer,
 		StreamMode: shownModes, StreamSubgraphs: new(true), StrictResume: &p.strict,
 	}
 	// The protocol lets clients send any other value, too.

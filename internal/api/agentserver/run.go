@@ -173,7 +173,7 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 		Input: input, Command: command, Config: state.Present(body.Config), Context: state.Present(body.Context),
 		Metadata: state.Present(body.Metadata), InterruptBefore: state.Present(body.InterruptBefore), InterruptAfter: state.Present(body.InterruptAfter),
 		Fork: fork, Durability: string(optional.Or(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
-		StrictResume: isTrue(body.StrictResume),
+		StrictResume: isTrue(body.StrictResume), Tracer: state.Present(body.FrameworkTracer),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
 // baggage returns values as the header baggage has them.
@@ -72,5 +73,36 @@ func TestAGraphSeesTheTraceOfItsRun(t *testing.T) {
 				t.Errorf("trace of run %s (-want +got):\n%s", asked.RunID, diff)
 			}
 		})
+	}
+}
+
+// TestARunIsTracedWhereItsClientSays checks that the agent is told a run's project and example, in
+// both protocols and both spellings, and that values of another shape are refused.
+func TestARunIsTracedWhereItsClientSays(t *testing.T) {
+	t.Parallel()
+	const example = "0197a000-0000-7000-8000-0000000000e1"
+	var agent heard
+	f := setUpAt(t, graphtest.Start(t, agent.answer), 0)
+	f.deploy(t, "agent")
+	thread, tracer := f.newThread(t), object{"project_name": "p", "example_id": example}
+	for _, name := range []string{publicname.MemberTracer(), "framework_tracer"} {
+		wantStatus(t, f.call(t, "POST", thread+"/runs/wait", with(hi(), name, tracer)), http.StatusOK)
+		if diff := cmp.Diff(`{"example_id":"`+example+`","project_name":"p"}`, string(agent.invocation().Tracer)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		wantStatus(t, f.call(t, "POST", thread+"/runs", with(hi(), name, object{"example_id": "1"})), http.StatusUnprocessableEntity)
+		wantStatus(t, f.call(t, "POST", thread+"/runs/wait", with(hi(), name, nil)), http.StatusOK)
+		if got := agent.invocation().Tracer; got != nil {
+			t.Errorf("without a tracer the agent gets %s", got)
+		}
+	}
+	started := f.does(t, thread, "run.start", with(hi(), publicname.MemberTracer(), object{"project_name": "q"}))
+	wantStatus(t, f.call(t, "GET", thread+"/runs/"+started.string("result", "run_id")+"/join", nil), http.StatusOK)
+	if got := string(agent.invocation().Tracer); got != `{"project_name":"q"}` {
+		t.Errorf("by a command: %s", got)
+	}
+	refused := f.command(t, thread, "run.start", with(hi(), publicname.MemberTracer(), object{"project_name": 1}))
+	if got := refused.string("error"); got != "invalid_argument" {
+		t.Errorf("a command with another shape is answered with %s", refused.text)
 	}
 }

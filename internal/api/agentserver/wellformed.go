@@ -65,5 +65,6 @@ func (p startParams) check() error {
 	}
 	return contract.CheckPart("RunCreate", object(map[string]any{
 		"assistant_id": p.AssistantID, "command": state.OrNull(p.command), "config": state.OrNull(p.Config), "metadata": state.OrNull(p.Metadata),
+		"framework_tracer": state.OrNull(p.tracer),
 	}), "params")
 }

@@ -34,16 +34,21 @@ func IsServer(image string) bool {
 	return slices.Contains(names.Servers, name)
 }
 
-// Neutral returns the name that a public name has here, and Public returns the reverse. A name
-// without the public word is the same in both.
-func Neutral(name string) string { return strings.ReplaceAll(name, names.Word, "framework") }
+// Neutral returns the name that a public name has here, and Public returns the reverse for names
+// with the framework's own word. A name without a public word is the same in both.
+func Neutral(name string) string { return neutral.Replace(name) }
+
+var neutral = strings.NewReplacer(names.Word, "framework", names.Tracing, "framework")
 
 // Public returns the public service's spelling of a name.
 func Public(name string) string { return strings.ReplaceAll(name, "framework", names.Word) }
 
 // Tracing returns the name of a value that places a run in a trace: "trace", "project", "tags" or
 // "metadata". Clients send the values in headers, and graphs read them in their configuration.
-func Tracing(value string) string { return names.Tracing + value }
+func Tracing(value string) string { return names.Tracing + "-" + value }
+
+// MemberTracer is the public name of the member framework_tracer of a run.
+func MemberTracer() string { return names.Tracing + "_tracer" }
 
 // settings are the values that the public server also takes from its environment: keys of the
 // configuration file, and the keys that it encrypts with.

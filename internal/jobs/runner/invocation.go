@@ -23,6 +23,7 @@ func newInvocation(a *run.Attempt) graph.Invocation {
 		Context:         state.OrNull(a.Run.Context),
 		AssistantID:     a.Run.AssistantID,
 		Metadata:        a.Run.Metadata,
+		Tracer:          a.Run.Tracer,
 		StreamMode:      agentModes(a.Run.StreamModes, a.Run.StreamSubgraphs),
 		InterruptBefore: a.Run.InterruptBefore,
 		InterruptAfter:  a.Run.InterruptAfter,

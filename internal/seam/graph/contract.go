@@ -86,6 +86,9 @@ type Invocation struct {
 	// Caller asked for the run. Only the platform names the caller: an agent drops every
 	// caller that a client names in Config or Context.
 	Caller
+	// Tracer is where an agent that traces its runs is to trace this run: {project_name,
+	// example_id}. Either may be absent.
+	Tracer json.RawMessage `json:"tracer,omitempty"`
 	// StreamMode are the kinds of events that the platform wants, "updates" always among them.
 	StreamMode      []string        `json:"stream_mode"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`

@@ -6,6 +6,7 @@ import { abilitiesOf } from "./early.mjs";
 import { UserError } from "./errors.mjs";
 
 const GRAPHS = "@langchain/langgraph";
+const CORE = "@langchain/core";
 const CHECKPOINTS = "@langchain/langgraph-checkpoint";
 
 /**
@@ -14,6 +15,7 @@ const CHECKPOINTS = "@langchain/langgraph-checkpoint";
  * @typedef {object} Framework
  * @property {any} graphs the package of graphs
  * @property {any} checkpoints the package of checkpointers and stores
+ * @property {() => Promise<any>} tracers its tracers of runs
  * @property {any} schemas its functions for JSON schemas; null where there are none
  * @property {ReturnType<typeof abilitiesOf>} abilities of the release
  */
@@ -67,6 +69,7 @@ async function load(manifest, condition) {
   return {
     graphs: await get(graphs, "."),
     checkpoints: await get(checkpoints, "."),
+    tracers: async () => get(await readManifest(require.resolve(`${CORE}/package.json`)), "./tracers/tracer_langchain"),
     schemas: graphs.exports["./zod/schema"] ? await get(graphs, "./zod/schema").catch(() => null) : null,
     pregel: await get(graphs, "./pregel"),
     abilities: abilitiesOf(graphs.version),

@@ -64,6 +64,8 @@ export class Invocation {
      * case, and the place in a trace at which its client sees the run.
      */
     this.headers = { ...optional(fields, "headers", "object"), ...optional(fields, "trace", "object") };
+    /** Where the run is traced, if its process traces. */
+    this.tracer = optional(fields, "tracer", "object");
     // Clients that know only configurable values have them passed as the context. The context is an
     // object even if there are no values: only an object makes a schema's defaults.
     this.context = fields.context ?? Object.fromEntries(Object.entries(this.#given()).filter(([key]) => !UNSAID.has(key) && key !== "thread_id"));

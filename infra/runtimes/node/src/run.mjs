@@ -107,11 +107,13 @@ export class Run {
       delete config.configurable.checkpoint_id;
     }
     checkpointer.behind = config.configurable.checkpoint_id !== undefined && newest !== undefined && hasGoneOn(newest);
+    const callbacks = await tracersOf(framework, invocation.tracer);
     if (invocation.streamModes.has("messages")) {
       this.unfinished = new Unfinished(graph, framework, this.outlet.emit);
-      config.callbacks = [this.unfinished.callbacks];
-      if (!framework.abilities.messages) config.callbacks.push(new Messages((ns, payload) => this.#show(ns, "messages", payload, recorder)));
+      callbacks.push(this.unfinished.callbacks);
+      if (!framework.abilities.messages) callbacks.push(new Messages((ns, payload) => this.#show(ns, "messages", payload, recorder)));
     }
+    if (callbacks.length > 0) config.callbacks = callbacks;
     let failure;
     try {
       for await (const chunk of await this.#chunks(graph, given, config, framework)) {
@@ -308,6 +310,19 @@ export class Run {
       await change();
     }
   }
+}
+
+/** The variables with which the framework is told to trace. */
+const TRACING = ["LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING"];
+
+/**
+ * The tracer of a run whose client says where it is traced. Without one the framework makes its
+ * own.
+ */
+async function tracersOf(framework, wanted) {
+  if (wanted === undefined || !TRACING.some((name) => process.env[name] === "true")) return [];
+  const { LangChainTracer } = await framework.tracers();
+  return [new LangChainTracer(defined({ projectName: wanted.project_name ?? undefined, exampleId: wanted.example_id ?? undefined }))];
 }
 
 async function updateState(graph, framework, config, supersteps) {

@@ -75,6 +75,21 @@ test("a factory is told what for, for whom, and which store", async () => {
   assert.deepEqual(thread.state.values.log, [update, "threads.create_run a user Store fr a user", update, "threads.create_run a user Store fr a user", "threads.create_run    "]);
 });
 
+test("a run is traced where its client says", async (t) => {
+  const tracer = { project_name: "a project", example_id: crypto.randomUUID() };
+  const tracing = await Runtime.start(t, graphs, { LANGSMITH_TRACING: "true", LANGSMITH_PROJECT: "its own", LANGSMITH_ENDPOINT: "http://127.0.0.1:9", LANGSMITH_API_KEY: "none" });
+  for (const [wanted, tracers] of [[tracer, [["a project", tracer.example_id]]], [null, [["its own", undefined]]], [{ example_id: null }, [["its own", undefined]]]]) {
+    for (const mode of ["updates", "messages"]) {
+      const thread = new Thread(tracing, "traced");
+      await thread.invoke({ input: { n: 1 }, tracer: wanted, stream_mode: [mode] });
+      assert.deepEqual(thread.state.values.n.map(([project, example]) => [project, example ?? undefined]), tracers);
+    }
+  }
+  const thread = new Thread(shared, "traced");
+  await thread.invoke({ input: { n: 1 }, tracer });
+  assert.deepEqual(thread.state.values.n, []);
+});
+
 test("a graph sees what it sees elsewhere", async () => {
   const thread = new Thread(shared, "seeing");
   const forged = { langgraph_auth_user: { identity: "evil" }, langgraph_auth_user_id: "evil", langgraph_auth_permissions: ["all"], assistant_id: "evil" };

@@ -93,6 +93,8 @@ class Invocation:
     # headers are those of the request that asked for the run, without credentials, by their names
     # in lower case, and the place in a trace at which its client sees the run.
     headers: dict[str, Any]
+    # tracer says where the run is traced, if its process traces.
+    tracer: dict[str, Any]
     stream_modes: list[str]
     stream_subgraphs: bool
     interrupt_before: Any
@@ -201,6 +203,7 @@ def parse(body: bytes) -> Invocation:
         assistant_id=_typed(fields, "assistant_id", str) or "",
         metadata=_typed(fields, "metadata", dict) or {},
         headers=(_typed(fields, "headers", dict) or {}) | (_typed(fields, "trace", dict) or {}),
+        tracer=_typed(fields, "tracer", dict) or {},
         user=User(user) if (user := _typed(fields, "user", dict)) else None,
         stream_modes=[mode for mode in _typed(fields, "stream_mode", list) or ["updates"] if isinstance(mode, str)],
         stream_subgraphs=fields.get("stream_subgraphs") is True,

@@ -7,11 +7,14 @@ import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tracers import LangChainTracer
 from langgraph.constants import END, START
 from langgraph.pregel import Pregel
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.store.base import BaseStore
+from langsmith.utils import tracing_is_enabled
 
 from .bridge import Outlet
 from .checkpointer import DataError
@@ -121,9 +124,12 @@ class Run:
                 config["configurable"].pop("checkpoint_id", None)
             elif given is not None and invocation.command is None and "checkpoint_id" not in config["configurable"]:
                 await self._keep_results(graph, recorder)
+        callbacks = _tracers(invocation.tracer)
         if recorder is not None and self._shows_messages:
             self._unfinished = Unfinished(graph, self._outlet.emit)
-            config["callbacks"] = [self._unfinished.structured]
+            callbacks.append(self._unfinished.structured)
+        if callbacks:
+            config["callbacks"] = callbacks
         async with _finishing(recorder, graph), contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
             async for ns, mode, payload in chunks:
                 self._show(ns, mode, payload, recorder)
@@ -220,6 +226,14 @@ class Run:
         await self._apply_pending(graph, recorder, self._invocation.pending)
         async with _finishing(recorder, graph):
             await _update_state(graph, self._invocation.state_config(), self._invocation.supersteps)
+
+
+def _tracers(wanted: Mapping[str, Any]) -> list[BaseCallbackHandler]:
+    """The tracer of a run whose client says where it is traced. Without one the framework makes
+    its own."""
+    if not wanted or not tracing_is_enabled():
+        return []
+    return [LangChainTracer(project_name=wanted.get("project_name"), example_id=wanted.get("example_id"))]
 
 
 def _with_earlier_messages(given: dict[str, Any], earlier: list[Any]) -> dict[str, Any]:

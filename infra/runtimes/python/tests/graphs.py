@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tracers import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -143,6 +144,14 @@ async def show(state, config: RunnableConfig, runtime: Runtime[Context]):
 
 
 showing = StateGraph(State, context_schema=Context).add_node("show", show).add_edge(START, "show")
+
+
+def name_tracers(state, config: RunnableConfig):
+    tracers = [handler for handler in config["callbacks"].handlers if isinstance(handler, LangChainTracer)]
+    return {"items": [[tracer.project_name, str(tracer.example_id)] for tracer in tracers]}
+
+
+traced = StateGraph(State).add_node("name_tracers", name_tracers).add_edge(START, "name_tracers")
 
 
 @dataclass

@@ -16,7 +16,7 @@ from harness import Agent, Thread, events, repository, wait_for
 SOURCE = (Path(__file__).parent / "graphs.py").read_text()
 
 GRAPHS = ("steps", "fan", "waiting", "blocking", "loop_blocking", "failing", "failing_async", "two", "three_in_turn", "persistent", "calling", "showing", "saying", "defaults", "reaching", "endless",
-          "chat", "bound", "bound_later", "typed", "flow")
+          "chat", "bound", "bound_later", "typed", "flow", "traced")
 
 
 @pytest.fixture(scope="module")
@@ -496,6 +496,21 @@ def test_a_graph_sees_what_it_sees_elsewhere(agent: Agent) -> None:
 
     thread.run(agent, graph="showing", input={"items": []}, config={"configurable": forged}, context=forged)
     assert not any("evil" in str(value) for key, value in thread.values["items"][-1]["configurable"].items() if key.startswith("langgraph_auth_"))
+
+
+def test_a_run_is_traced_where_its_client_says(directory: Path, agent: Agent) -> None:
+    tracer = {"project_name": "a project", "example_id": str(uuid.uuid4())}
+    with Agent(directory, LANGSMITH_TRACING="true", LANGSMITH_PROJECT="its own", LANGSMITH_ENDPOINT="http://127.0.0.1:9", LANGSMITH_API_KEY="none") as tracing:
+        for wanted in (tracer, None, {"example_id": None}):
+            for modes in (["updates"], ["messages"]):
+                thread = Thread()
+                thread.run(tracing, graph="traced", input={"items": []}, tracer=wanted, stream_mode=modes)
+                [[project, example]] = thread.values["items"]
+                # Releases differ in whether a tracer already knows the project of its process.
+                assert (project, example) == ("a project", tracer["example_id"]) if wanted is tracer else project in (None, "its own") and example == "None"
+    thread = Thread()
+    thread.run(agent, graph="traced", input={"items": []}, tracer=tracer)
+    assert thread.values["items"] == []
 
 
 def test_the_client_without_a_url_reaches_the_own_server_for_the_runs_user(agent: Agent) -> None:

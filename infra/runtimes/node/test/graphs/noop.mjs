@@ -10,6 +10,10 @@ const see = (_state, { configurable, metadata, context }) => ({
 /** Tells what a node sees beside the state. */
 export const seeing = new StateGraph(Annotation.Root({ n: Annotation() })).addNode("see", see).addEdge(START, "see");
 
+/** Names the tracers of the run. */
+const nameTracers = (_, { callbacks }) => ({ n: callbacks.handlers.filter(({ name }) => name === "langchain_tracer").map(({ projectName, exampleId }) => [projectName, exampleId]) });
+export const traced = new StateGraph(Annotation.Root({ n: Annotation() })).addNode("name", nameTracers).addEdge(START, "name");
+
 const own = new Client();
 
 /** Makes a thread at its own server. */
