@@ -59,7 +59,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	if s.registry, err = child.Open(s.path("services")); err != nil {
 		return err
 	}
-	s.closes(s.registry)
+	s.closers.AddCloser(s.registry)
 	if err := s.openCalls(); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *server) offer(handlers map[string]http.Handler) error {
 		if err != nil {
 			return err
 		}
-		s.closes(service.http)
+		s.closers.AddCloser(service.http)
 		s.urls[variable] = service.url
 		s.config.Log.Debug("service", "variable", variable, "url", service.url)
 	}
@@ -171,7 +171,7 @@ func (s *server) openTable(ctx context.Context) error {
 			return err
 		}
 		s.dynamodb, s.endpoint = started, started.Endpoint()
-		s.onClose(started.Stop)
+		s.closers.Add(started.Stop)
 	}
 	declared, ok := s.stack.Tables["Table"]
 	if !ok {
@@ -196,7 +196,7 @@ func (s *server) openTable(ctx context.Context) error {
 		return err
 	}
 	s.table = table
-	s.onClose(func(context.Context) error { table.Close(); return nil })
+	s.closers.Add(func(context.Context) error { table.Close(); return nil })
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (s *server) openCalls() (err error) {
 		Tables: map[string]string{s.config.Table: "arn:aws:dynamodb:" + region + ":" + account + ":table/" + stackName}, Log: s.config.Log,
 	})
 	if err == nil {
-		s.closes(s.calls)
+		s.closers.AddCloser(s.calls)
 	}
 	return err
 }
@@ -231,7 +231,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	if err != nil {
 		return err
 	}
-	s.closes(uploads)
+	s.closers.AddCloser(uploads)
 	if s.builder, err = buildlocal.New(buildlocal.Config{
 		Dir: s.path("builds"), Private: s.config.Data, Uploads: uploads, Logs: logs, Log: log,
 		// The stack runs on the machine of its only user.
@@ -239,7 +239,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	}); err != nil {
 		return err
 	}
-	s.closes(s.builder)
+	s.closers.AddCloser(s.builder)
 	if s.target, err = process.New(process.Config{
 		Dir: s.path("agents"), Private: s.config.Data, Logs: logs, Log: log,
 		Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit},
@@ -247,7 +247,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	}); err != nil {
 		return err
 	}
-	s.onClose(s.target.Close)
+	s.closers.Add(s.target.Close)
 	agents := graph.NewTransport()
 	agents.DialContext = s.target.Dialer(agents.DialContext)
 	s.token = rand.Text()
@@ -255,7 +255,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Uploads: uploads, Logs: logs, Log: log, Transport: agents,
 	})
 	if err == nil {
-		s.onClose(func(context.Context) error { s.agents.Close(); return nil })
+		s.closers.Add(func(context.Context) error { s.agents.Close(); return nil })
 	}
 	return err
 }
@@ -267,7 +267,7 @@ func (s *server) openFunctions() (err error) {
 	if err != nil {
 		return err
 	}
-	s.closes(workflows)
+	s.closers.AddCloser(workflows)
 	// The engine calls the functions, and the functions call the engine, so they must know its
 	// address.
 	tasks := map[string]workflow.TaskFunc{}
@@ -289,14 +289,14 @@ func (s *server) openFunctions() (err error) {
 	if err != nil {
 		return err
 	}
-	s.onClose(func(ctx context.Context) error { s.engine.Close(ctx); return nil })
+	s.closers.Add(func(ctx context.Context) error { s.engine.Close(ctx); return nil })
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_SFN": s.engine}); err != nil {
 		return err
 	}
 	if s.functions, err = lambda.New(s.platformConfig()); err != nil {
 		return err
 	}
-	s.onClose(s.functions.Close)
+	s.closers.Add(s.functions.Close)
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_LAMBDA": s.functions}); err != nil {
 		return err
 	}

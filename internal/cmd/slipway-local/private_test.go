@@ -24,7 +24,7 @@ func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
 	check.Must(t, os.MkdirAll(s.config.Data, 0o700))
 	key := fixtures.KeyAt(t, s.path("kms.key"))
 	check.Must(t, s.openAgents(key))
-	t.Cleanup(func() { check.Must(t, s.close(context.Background())) })
+	t.Cleanup(func() { check.Must(t, s.closers.Close(context.Background())) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	check.Must(t, os.WriteFile(s.path("credentials.json"), []byte("the credentials"), 0o600))

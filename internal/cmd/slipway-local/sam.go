@@ -60,7 +60,7 @@ func (s *server) openContainers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.onClose(s.containers.Stop)
+	s.closers.Add(s.containers.Stop)
 	api, err := newProxy(s.containers.API.URL, s.config.Log)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -118,16 +117,16 @@ type server struct {
 	// front answers clients, tasks calls the functions of workflows and timers.
 	front http.Handler
 	tasks invoker
-	// closers close what was opened, in the order of the opening.
-	closers []func(context.Context) error
+	// closers close the parts that were opened.
+	closers standalone.Closers
 }
 
 // open prepares a server: it takes the data directory, starts the services and listens. The caller
-// must call serve or close.
+// must call serve, or close with closers.
 func open(ctx context.Context, config config) (*server, error) {
 	s := &server{config: config, host: "127.0.0.1"}
 	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open server: %w", err), s.close(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("open server: %w", err), s.closers.Close(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
@@ -140,11 +139,11 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.closes(lock)
+	s.closers.AddCloser(lock)
 	if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
 		return err
 	}
-	s.onClose(func(context.Context) error {
+	s.closers.Add(func(context.Context) error {
 		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
 			return err
 		}
@@ -199,7 +198,7 @@ func (s *server) serve(ctx context.Context) error {
 	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {
 		err = errors.Join(err, shutdown)
 	}
-	return errors.Join(err, httpServer.Close(), s.close(grace))
+	return errors.Join(err, httpServer.Close(), s.closers.Close(grace))
 }
 
 // await waits for the end.
@@ -246,21 +245,4 @@ func (s *server) start(ctx context.Context) error {
 	}
 	_, err = fmt.Fprintf(s.config.Terminal, "URL:         %s\nX-Api-Key:   %s\nX-Tenant-Id: %s\n", c.BaseURL, c.APIKey, c.TenantID)
 	return err
-}
-
-// onClose notes how to close what was opened.
-func (s *server) onClose(closer func(context.Context) error) { s.closers = append(s.closers, closer) }
-
-func (s *server) closes(opened io.Closer) {
-	s.onClose(func(context.Context) error { return opened.Close() })
-}
-
-// close closes everything, what was opened last first. It is safe for a server that was only partly
-// opened.
-func (s *server) close(ctx context.Context) error {
-	var errs []error
-	for _, closer := range slices.Backward(s.closers) {
-		errs = append(errs, closer(ctx))
-	}
-	return errors.Join(errs...)
 }

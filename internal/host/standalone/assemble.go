@@ -93,16 +93,20 @@ func (s *Server) openFiles() (err error) {
 	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(s.config.Log)); err != nil {
 		return err
 	}
+	s.closers.AddCloser(s.table)
 	if s.encrypted, err = cipher.Open(context.Background(), s.table, clock.System, s.cipher); err != nil {
 		return err
 	}
 	s.records = table.Budgeted(s.encrypted)
+	s.keys = apikey.NewStore(s.records, s.key, clock.System)
+	s.closers.Add(func(ctx context.Context) error { s.keys.Wait(ctx); return nil })
 	if s.logs, err = files.Open(s.path("logs"), clock.System); err != nil {
 		return err
 	}
 	if s.uploads, err = uploadfiles.Open(s.path("uploads"), s.key, clock.System); err != nil {
 		return err
 	}
+	s.closers.AddCloser(s.uploads)
 	s.uploads.Bound(s.files().Room)
 	return nil
 }
@@ -114,7 +118,11 @@ func (s *Server) openEngine() (err error) {
 		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 		Functions:     map[string]workflow.TaskFunc{"rollout": s.rolloutTask, "runner": s.runnerTask, "webhook": s.webhookTask},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.closers.Add(func(ctx context.Context) error { s.engine.Close(ctx); return nil })
+	return nil
 }
 
 func (s *Server) rolloutTask(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
@@ -150,7 +158,6 @@ func (s *Server) ownWebhooks(ctx context.Context, workspace, id string) (webhook
 func (s *Server) openStores() {
 	log, now := s.config.Log, clock.System
 	s.workspaces = workspace.NewStore(s.records, now)
-	s.keys = apikey.NewStore(s.records, s.key, now)
 	s.webhooks = webhook.NewStore(webhook.Config{
 		Table: s.records, Workflow: s.engine, Sealer: s.key, Now: now, Log: log, Private: s.config.PrivateAddresses, Quotas: s.config.Quotas,
 		Own: s.ownWebhooks,

@@ -29,14 +29,19 @@ func (s *Server) openBuilder() error {
 		Connect: []string{program, ConnectCommand}, Offers: []framework.Offer{framework.OfferEncryption},
 	}
 	if s.config.BuildImages {
-		if s.images, err = builddocker.Open(context.Background(), builddocker.Config{}); err != nil {
+		images, err := builddocker.Open(context.Background(), builddocker.Config{})
+		if err != nil {
 			return err
 		}
-		config.Images = s.images
+		s.closers.AddCloser(images)
+		config.Images = images
 		config.Offers = append(config.Offers, framework.OfferLines)
 	}
-	s.builder, err = buildlocal.New(config)
-	return err
+	if s.builder, err = buildlocal.New(config); err != nil {
+		return err
+	}
+	s.closers.AddCloser(s.builder)
+	return nil
 }
 
 // permits returns the operator's choice about access to the rights of the server's user on this

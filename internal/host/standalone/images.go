@@ -21,7 +21,11 @@ func (s *Server) openRegistry() error {
 		return fmt.Errorf("read the server's address: %w", err)
 	}
 	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: s.key, Now: clock.System, Log: s.config.Log, Space: s.space, Room: s.files().Room})
-	return err
+	if err != nil {
+		return err
+	}
+	s.closers.AddCloser(s.pushed)
+	return nil
 }
 
 // files is the quota of the files that workspaces keep on this machine.

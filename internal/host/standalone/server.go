@@ -32,7 +32,6 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/record/cipher"
-	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
 	computelocal "github.com/slipway-run/slipway/internal/seam/compute/local"
@@ -130,16 +129,16 @@ type Config struct {
 // Server is a one-machine server.
 type Server struct {
 	config Config
-	lock   *disk.Lock
-	key    *keyfile.Key
-	table  *sqlite.Table
+	// closers close the parts that were opened.
+	closers Closers
+	key     *keyfile.Key
+	table   *sqlite.Table
 	// records is the table in the form that all other parts use.
 	records table.Table
 	// encrypted is the table below records, which encrypts what repositories want encrypted.
 	encrypted *cipher.Table
 	engine    *workflowlocal.Engine
 	logs      *files.Logs
-	images    *builddocker.Images
 	builder   *buildlocal.Builder
 	// users are the users of workspaces, nil if agents run as the server's user; noUsers is the
 	// reason.
@@ -198,13 +197,21 @@ func Open(config Config) (server *Server, err error) {
 	if err := openDirectory(config.Data); err != nil {
 		return nil, err
 	}
-	if s.lock, err = LockDirectory(config.Data); err != nil {
+	lock, err := LockDirectory(config.Data)
+	if err != nil {
 		return nil, err
 	}
+	s.closers.AddCloser(lock)
 	s.clear()
 	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
 		return nil, err
 	}
+	s.closers.Add(func(context.Context) error {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
 	if s.secure, err = config.TLS.open(s.path("certificates")); err != nil {
 		return nil, err
 	}
@@ -270,43 +277,4 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // Close releases everything. It may be called on a server that was opened in part.
-func (s *Server) Close(ctx context.Context) error {
-	var errs []error
-	if s.listener != nil {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
-	if s.engine != nil {
-		s.engine.Close(ctx)
-	}
-	if s.builder != nil {
-		errs = append(errs, s.builder.Close())
-	}
-	if s.images != nil {
-		errs = append(errs, s.images.Close())
-	}
-	if s.processes != nil {
-		errs = append(errs, s.processes.Close(ctx))
-	}
-	if s.containers != nil {
-		errs = append(errs, s.containers.Close(ctx))
-	}
-	if s.pushed != nil {
-		errs = append(errs, s.pushed.Close())
-	}
-	if s.uploads != nil {
-		errs = append(errs, s.uploads.Close())
-	}
-	if s.keys != nil {
-		s.keys.Wait(ctx)
-	}
-	if s.table != nil {
-		errs = append(errs, s.table.Close())
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-		s.lock = nil
-	}
-	return errors.Join(errs...)
-}
+func (s *Server) Close(ctx context.Context) error { return s.closers.Close(ctx) }

@@ -19,6 +19,7 @@ func (s *Server) openTargets() (err error) {
 	}); err != nil {
 		return err
 	}
+	s.closers.Add(s.processes.Close)
 	if err := s.openRegistry(); err != nil {
 		return err
 	}
@@ -28,6 +29,7 @@ func (s *Server) openTargets() (err error) {
 	}); err != nil {
 		return err
 	}
+	s.closers.Add(s.containers.Close)
 	s.target = computelocal.New(s.processes, s.containers)
 	return nil
 }
