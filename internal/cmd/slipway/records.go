@@ -146,7 +146,7 @@ func (p *recordsSource) openData(context.Context) (*records, error) {
 	return &records{
 		table:  tb,
 		close:  tb.Close,
-		hasher: func(context.Context) (secret.Hasher, error) { return keyfile.Load(file) },
+		hasher: func(context.Context) (secret.Hasher, error) { return standalone.LoadKeys(p.data) },
 		rotate: func(context.Context) error {
 			_, err := keyfile.Rotate(file)
 			return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/jobs/reseal"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
 func newSecrets() *cobra.Command {
@@ -53,7 +51,7 @@ func newSecretsReseal() *cobra.Command {
 		if r.data == nil {
 			return errKeptByKMS
 		}
-		keys, err := keyfile.Load(filepath.Join(r.dir, standalone.KeyFile))
+		keys, err := standalone.LoadKeys(r.dir)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
-	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
@@ -56,7 +55,7 @@ import (
 // agents and some stores call parts that are opened after them, but only once all parts are open.
 // So they get methods of the server, which name these parts.
 func (s *Server) assemble() (err error) {
-	if s.key, err = keyfile.Load(s.path(KeyFile)); err != nil {
+	if s.key, err = LoadKeys(s.config.Data); err != nil {
 		return err
 	}
 	if err := s.openFiles(); err != nil {

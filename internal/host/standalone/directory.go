@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
 // openDirectory makes sure that the data directory exists and that no other user reads it: it
@@ -41,4 +43,25 @@ func ownFile(name string) error {
 		return err
 	}
 	return errors.Join(file.Chmod(0o600), file.Close())
+}
+
+// ErrKeyLost says that a data directory has records, and lacks the keys that sealed their secrets.
+var ErrKeyLost = errors.New("the key file of the data directory is missing")
+
+// LoadKeys loads the keys of a data directory. A directory without records gets a key. With a new
+// key for old records, their API keys would be refused, and their secrets could not be read.
+func LoadKeys(data string) (*keyfile.Key, error) {
+	file := filepath.Join(data, KeyFile)
+	records, err := os.Stat(filepath.Join(data, DatabaseFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && records.Size() == 0 {
+		return keyfile.Load(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keyfile.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w, and the secrets in its records cannot be read without it: put %s back, or restore a backup with slipway restore", ErrKeyLost, file)
+	}
+	return keys, err
 }

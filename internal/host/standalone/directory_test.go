@@ -1,6 +1,8 @@
 package standalone_test
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -52,6 +54,33 @@ func TestADirectoryOfOthersIsNotTaken(t *testing.T) {
 	server, err := standalone.Open(config)
 	check.Must(t, err)
 	check.Must(t, server.Close(t.Context()))
+}
+
+// TestALostKeyIsNotReplaced removes the key file of a directory with records. The server starts
+// again when the file is back.
+func TestALostKeyIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	_, stop := serve(t, data)
+	stop()
+	file := filepath.Join(data, standalone.KeyFile)
+	check.Must(t, os.Rename(file, file+"-lost"))
+	config := standalone.Config{Listen: "127.0.0.1:0", Data: data, Log: slog.New(slog.DiscardHandler)}
+	server, err := standalone.Open(config)
+	if !errors.Is(err, standalone.ErrKeyLost) || !strings.Contains(err.Error(), "put "+file+" back") {
+		t.Errorf("got %v, want %v", err, standalone.ErrKeyLost)
+	}
+	if err == nil {
+		check.Must(t, server.Close(t.Context()))
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a new key (%v)", err)
+	}
+	check.Must(t, os.Rename(file+"-lost", file))
+	credentials, stop := serve(t, data)
+	defer stop()
+	wantStatus(t, "with the key that was put back", "GET", credentials.BaseURL+"/v2/deployments",
+		map[string]string{"X-Api-Key": credentials.APIKey, "X-Tenant-Id": credentials.TenantID}, http.StatusOK)
 }
 
 // TestOneBrokenItemDoesNotKeepTheServerDown damages the stored record of a deployment that

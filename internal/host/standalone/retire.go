@@ -26,7 +26,7 @@ func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, he
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	file := filepath.Join(data, KeyFile)
-	keys, err := keyfile.Load(file)
+	keys, err := LoadKeys(data)
 	if err != nil || len(keys.Older()) == 0 {
 		return 0, nil, err
 	}

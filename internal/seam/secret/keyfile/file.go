@@ -20,13 +20,20 @@ const mostKeys = 1000
 // key. It refuses a file that others than its owner may read, and a file of the wrong size: a
 // new key in its place would make every sealed secret unreadable.
 func Load(path string) (*Key, error) {
+	k, err := Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = create(path); err != nil {
+			return nil, fmt.Errorf("load key file: %w", err)
+		}
+		k, err = Open(path)
+	}
+	return k, err
+}
+
+// Open is Load for a file that must exist, because texts are sealed with its keys.
+func Open(path string) (*Key, error) {
 	k := &Key{Keyring: &envelope.Keyring{}, path: path}
 	roots, err := read(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = create(path); err == nil {
-			roots, err = read(path)
-		}
-	}
 	if err == nil {
 		err = k.Replace(roots...)
 	}
