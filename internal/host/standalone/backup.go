@@ -17,7 +17,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
@@ -43,7 +42,7 @@ type Manifest struct {
 // processes, caches that builds fill again, files that the next start erases, and the files of the
 // table and of the keys, which the backup has as they were at one moment.
 var left = map[string]bool{
-	"lock": true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
+	lockFile: true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
 	"builds/erased": true, "agents/erased": true, "agents/releases": true, "agents/s": true,
 	DatabaseFile: true, DatabaseFile + "-wal": true, DatabaseFile + "-shm": true, KeyFile: true,
 }
@@ -266,133 +265,4 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
-}
-
-// ErrNoBackup says that a file is not a backup.
-var ErrNoBackup = errors.New("the file is not a backup")
-
-// Restore makes a data directory from a backup. The directory must not exist, or be empty; it
-// exists only when the whole backup is unpacked. Owners of files are restored if this process
-// is root.
-func Restore(ctx context.Context, r io.Reader, data string) (manifest Manifest, err error) {
-	data, err = filepath.Abs(data)
-	if err != nil {
-		return manifest, err
-	}
-	if entries, err := os.ReadDir(data); len(entries) > 0 {
-		return manifest, fmt.Errorf("the data directory %s is not empty: %w", data, fs.ErrExist)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return manifest, err
-	}
-	compressed, err := gzip.NewReader(r)
-	if err != nil {
-		return manifest, fmt.Errorf("%w: %w", ErrNoBackup, err)
-	}
-	archive := tar.NewReader(compressed)
-	if header, err := archive.Next(); err != nil || header.Name != manifestFile {
-		return manifest, ErrNoBackup
-	}
-	if err := json.NewDecoder(io.LimitReader(archive, 1<<20)).Decode(&manifest); err != nil {
-		return manifest, fmt.Errorf("%w: %w", ErrNoBackup, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(data), 0o700); err != nil {
-		return manifest, err
-	}
-	if err := restoringTo(data).clear(); err != nil {
-		return manifest, fmt.Errorf("remove what an earlier restore has left: %w", err)
-	}
-	fresh, held, err := restoringTo(data).make()
-	if err != nil {
-		return manifest, err
-	}
-	defer func() { err = errors.Join(err, held.Close()) }()
-	if err := unpackAll(ctx, archive, compressed, fresh); err != nil {
-		return manifest, errors.Join(err, child.RemoveFiles(fresh))
-	}
-	if err := os.Remove(data); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return manifest, errors.Join(err, child.RemoveFiles(fresh))
-	}
-	return manifest, moveTo(fresh, data)
-}
-
-// moveTo gives a directory another name, durably.
-func moveTo(dir, name string) error {
-	if err := os.Rename(dir, name); err != nil {
-		return err
-	}
-	return disk.SyncDir(filepath.Dir(name))
-}
-
-// unpackAll writes the entries of a backup below dir durably, and reads the backup to its end: the
-// checksum of the whole follows the last entry.
-func unpackAll(ctx context.Context, archive *tar.Reader, compressed io.Reader, dir string) error {
-	if err := unpack(ctx, archive, dir); err != nil {
-		return err
-	}
-	if _, err := io.Copy(io.Discard, compressed); err != nil {
-		return fmt.Errorf("the backup is damaged: %w", err)
-	}
-	return disk.Sync(dir)
-}
-
-// unpack writes the entries of a backup below dir. The modes of directories come last, because
-// some directories of builds are not writable.
-func unpack(ctx context.Context, archive *tar.Reader, dir string) (err error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	var dirs []*tar.Header
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		name := strings.TrimSuffix(header.Name, "/")
-		switch header.Typeflag {
-		case tar.TypeDir:
-			err = root.Mkdir(name, 0o700)
-			dirs = append(dirs, header)
-		case tar.TypeSymlink:
-			err = errors.Join(root.Symlink(header.Linkname, name), own(root, name, header))
-		case tar.TypeReg:
-			err = errors.Join(writeFile(root, name, archive), own(root, name, header), root.Chmod(name, header.FileInfo().Mode()))
-		default:
-			err = fmt.Errorf("%w: %s is neither a file, a link nor a directory", ErrNoBackup, name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for _, header := range dirs {
-		name := strings.TrimSuffix(header.Name, "/")
-		if err := errors.Join(own(root, name, header), root.Chmod(name, header.FileInfo().Mode())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeFile(root *os.Root, name string, content io.Reader) error {
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, content)
-	return errors.Join(err, file.Close())
-}
-
-// own gives a file its former owner, which only root can do.
-func own(root *os.Root, name string, header *tar.Header) error {
-	if os.Getuid() != 0 {
-		return nil
-	}
-	return root.Lchown(name, header.Uid, header.Gid)
 }

@@ -11,9 +11,12 @@ import (
 // ErrInUse says that another process has the data directory.
 var ErrInUse = errors.New("another server uses the data directory")
 
+// lockFile is the file in the data directory that a server has locked while it works.
+const lockFile = "lock"
+
 // LockDirectory takes the data directory for this process.
 func LockDirectory(data string) (*disk.Lock, error) {
-	lock, err := disk.LockFile(filepath.Join(data, "lock"))
+	lock, err := disk.LockFile(filepath.Join(data, lockFile))
 	if errors.Is(err, disk.ErrLocked) {
 		return nil, fmt.Errorf("%w %s", ErrInUse, data)
 	}

@@ -29,6 +29,9 @@ func restoringTo(data string) scratch {
 	return scratch{filepath.Dir(data), filepath.Base(data) + "-restoring-", ""}
 }
 
+// restoringIn are the directories of restores that fill a data directory that exists.
+func restoringIn(data string) scratch { return scratch{data, ".slipway-restoring-", ""} }
+
 // make makes a directory and locks it.
 func (s scratch) make() (dir string, held *disk.Lock, err error) {
 	for {

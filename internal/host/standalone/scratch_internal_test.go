@@ -53,7 +53,8 @@ func TestWhatAKilledBackupLeaves(t *testing.T) {
 			removed := map[string]bool{}
 			for dir, gone := range map[string]bool{
 				filepath.Join(data, "backup-123"): c.backups, filepath.Join(data, "backup-of-mine"): false,
-				data + "-restoring-123": c.restores, data + "-restoring-mine": false,
+				filepath.Join(data, ".slipway-restoring-123"): name == "the next start",
+				data + "-restoring-123":                       c.restores, data + "-restoring-mine": false,
 			} {
 				check.Must(t, os.Mkdir(dir, 0o700))
 				check.Must(t, os.WriteFile(filepath.Join(dir, DatabaseFile), nil, 0o600))
@@ -63,7 +64,7 @@ func TestWhatAKilledBackupLeaves(t *testing.T) {
 			check.Must(t, os.Mkdir(mine, 0o700))
 			check.Must(t, os.WriteFile(filepath.Join(mine, "all.tar.gz"), nil, 0o600))
 			removed[mine] = false
-			for _, s := range []scratch{backupsOf(data), restoringTo(data)} {
+			for _, s := range []scratch{backupsOf(data), restoringTo(data), restoringIn(data)} {
 				dir, held, err := s.make()
 				check.Must(t, err)
 				t.Cleanup(func() { check.Must(t, held.Close()) })

@@ -227,7 +227,7 @@ func Open(config Config) (server *Server, err error) {
 func (s *Server) clear() {
 	data, err := filepath.Abs(s.config.Data)
 	if err == nil {
-		err = errors.Join(backupsOf(data).clear(), restoringTo(data).clear())
+		err = errors.Join(backupsOf(data).clear(), restoringTo(data).clear(), restoringIn(data).clear())
 	}
 	if err != nil {
 		s.config.Log.Warn("what earlier backups or restores have left cannot be removed", "error", err)
