@@ -167,7 +167,7 @@ func (d *demo) findServer(ctx context.Context) error {
 // findRepository makes a repository of the agent, unless the configuration names a repository.
 func (d *demo) findRepository(ctx context.Context) error {
 	if d.Repo == "" {
-		url, err := makeRepository(ctx, d.Agent, filepath.Join(d.dir, "repository"))
+		url, err := makeRepository(ctx, d.Agent, d.dir)
 		if err != nil {
 			return err
 		}

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/demo"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // record is a Printer that keeps the events.
@@ -59,6 +63,46 @@ func TestDemo(t *testing.T) {
 	}
 	if !s.wasDeleted() {
 		t.Error("the deployment is not deleted")
+	}
+}
+
+// TestAnotherUserClonesTheRepository checks the modes of the repository: a server that is root
+// clones as a user of the workspace. Users who do not know the URL do not find the repository.
+func TestAnotherUserClonesTheRepository(t *testing.T) {
+	t.Parallel()
+	s := example()
+	config := s.serve(t)
+	looked := false
+	config.Progress = &record{shown: func(event output.Event) {
+		if event.Kind != output.KindRepository {
+			return
+		}
+		looked = true
+		repository := strings.TrimPrefix(event.URL, "file://")
+		for dir := filepath.Dir(repository); dir != filepath.Clean(os.TempDir()); dir = filepath.Dir(dir) {
+			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o711 {
+				t.Errorf("%s has the mode %v (%v)", dir, info.Mode(), err)
+			}
+		}
+		check.Must(t, filepath.WalkDir(repository, func(name string, entry fs.DirEntry, err error) error {
+			git, inside := strings.CutPrefix(name, filepath.Join(repository, ".git"))
+			if name != repository && !inside || git == "/COMMIT_EDITMSG" {
+				return err // a clone does not read these
+			}
+			info, failed := entry.Info()
+			wanted := fs.FileMode(0o004)
+			if entry.IsDir() {
+				wanted = 0o005
+			}
+			if err := errors.Join(err, failed); err != nil || info.Mode()&wanted != wanted {
+				t.Errorf("%s has the mode %v (%v)", name, info.Mode(), err)
+			}
+			return err
+		}))
+	}}
+	check.Must(t, demo.Run(t.Context(), config))
+	if !looked {
+		t.Error("no repository was shown")
 	}
 }
 

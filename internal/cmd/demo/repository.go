@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,13 +32,24 @@ func checkAgent(agent string) error {
 }
 
 // makeRepository copies an agent's directory and commits it, as its developer would do. It
-// returns the repository's URL.
-func makeRepository(ctx context.Context, agent, dir string) (string, error) {
+// returns the repository's URL. A server that is root clones as a user of the workspace, so every
+// user may read the repository, whatever the umask is. The random name keeps out the users who do
+// not know the URL: they cannot list the directory above it.
+func makeRepository(ctx context.Context, agent, above string) (string, error) {
+	dir := filepath.Join(above, strings.ToLower(rand.Text()), "repository")
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return "", fmt.Errorf("make directory: %w", err)
+	}
 	if err := os.CopyFS(dir, os.DirFS(agent)); err != nil {
 		return "", fmt.Errorf("copy agent: %w", err)
 	}
+	for name, mode := range map[string]fs.FileMode{above: 0o711, filepath.Dir(dir): 0o711, dir: 0o755} {
+		if err := os.Chmod(name, mode); err != nil {
+			return "", fmt.Errorf("open repository to the server: %w", err)
+		}
+	}
 	for _, args := range [][]string{
-		{"init", "--quiet", "--initial-branch", branch},
+		{"init", "--quiet", "--shared=0644", "--initial-branch", branch},
 		{"add", "--all"},
 		{"commit", "--quiet", "--message", "An agent for the demo"},
 	} {
