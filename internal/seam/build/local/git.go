@@ -64,12 +64,17 @@ const noSuchRef = 2
 
 func (b *Builder) gitHome() string { return filepath.Join(b.cfg.Dir, "git") }
 
-// prepareGit writes git's configuration.
+// prepareGit writes git's configuration. A file with the same configuration stays, so that a server
+// starts although its disk is full.
 func (b *Builder) prepareGit() error {
 	if err := makeReadable(b.gitHome()); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(b.gitHome(), "config"), []byte(gitConfig))
+	file := filepath.Join(b.gitHome(), "config")
+	if kept, err := os.ReadFile(file); err == nil && string(kept) == gitConfig {
+		return os.Chmod(file, 0o644)
+	}
+	return replaceFile(file, []byte(gitConfig))
 }
 
 // git is one clone: a repository and the tree that it goes into.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -30,6 +31,28 @@ func TestResultOutlivesTheServer(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantBad, m.await(t, bad)); diff != "" {
 		t.Errorf("failure (-before +after):\n%s", diff)
+	}
+}
+
+// TestANextStartWritesNothingAgain checks that a server starts on a full disk: the configuration of
+// git stays as it is, and is written only if it has changed.
+func TestANextStartWritesNothingAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	check.Must(t, openMachine(t, dir).Close())
+	name := filepath.Join(dir, "builds", "git", "config")
+	first, err := os.Stat(name)
+	check.Must(t, err)
+	written, err := os.ReadFile(name)
+	check.Must(t, err)
+	check.Must(t, openMachine(t, dir).Close())
+	if second, err := os.Stat(name); err != nil || !os.SameFile(first, second) {
+		t.Errorf("%s is another file (%v)", name, err)
+	}
+	check.Must(t, os.WriteFile(name, []byte("[safe]\n"), 0o600))
+	check.Must(t, openMachine(t, dir).Close())
+	if text, err := os.ReadFile(name); err != nil || string(text) != string(written) {
+		t.Errorf("%s holds %q (%v)", name, text, err)
 	}
 }
 
