@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -159,7 +160,8 @@ func machineClock(data string) finding {
 	return f
 }
 
-// address tries to listen. An address that the server of the data directory uses is fine.
+// address tries to listen. An address in use is fine while a server uses the data directory: that
+// directory does not tell where its server listens, because a proxy may have the known address.
 func address(listen, data string) finding {
 	f := finding{What: "address " + listen, OK: true, Needed: true, Found: "free"}
 	listener, err := net.Listen("tcp", listen)
@@ -169,8 +171,8 @@ func address(listen, data string) finding {
 	if err == nil {
 		return f
 	}
-	if c, read := standalone.ReadCredentials(data); read == nil && strings.HasSuffix(c.BaseURL, "//"+listen) {
-		f.Found = "a server that uses " + data + " has it"
+	if errors.Is(err, syscall.EADDRINUSE) && standalone.InUse(data) {
+		f.Found = "in use, and a server uses " + data
 		return f
 	}
 	f.OK, f.Found, f.Remedy = false, err.Error(), "choose another with slipway serve --listen"

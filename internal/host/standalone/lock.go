@@ -3,6 +3,7 @@ package standalone
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
@@ -24,4 +25,13 @@ func LockDirectory(data string) (*disk.Lock, error) {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	return lock, nil
+}
+
+// InUse reports whether another process has the data directory. It makes no directory and no file.
+func InUse(data string) bool {
+	lock, err := disk.LockOpened(os.Open(filepath.Join(data, lockFile)))
+	if err == nil {
+		err = lock.Close()
+	}
+	return errors.Is(err, disk.ErrLocked)
 }
