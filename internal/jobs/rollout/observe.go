@@ -73,6 +73,11 @@ func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) err
 	case status.State != compute.Absent:
 		return nil
 	}
+	return r.startActive(ctx, target, d)
+}
+
+// startActive starts the agent that serves.
+func (r *Rollout) startActive(ctx context.Context, target compute.Target, d deployment.Deployment) error {
 	_, rev, err := r.Deployments.GetRevision(ctx, d.Revision(d.Active))
 	if err != nil {
 		return err

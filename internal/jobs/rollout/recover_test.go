@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -80,6 +81,66 @@ func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 		if now := s.get(t, d.Ref); now.Crashed.IsZero() == crashed {
 			t.Errorf("at look %d it crashed at %v", after+1, now.Crashed)
 		}
+	}
+}
+
+// full is a table on a disk that may be full.
+type full struct {
+	table.Table
+	on bool
+}
+
+var errFull = errors.New("the disk is full")
+
+func (f *full) Transact(ctx context.Context, writes ...table.Write) error {
+	if f.on {
+		return errFull
+	}
+	return f.Table.Transact(ctx, writes...)
+}
+
+func (f *full) InOrder(ctx context.Context, writes ...table.Write) error {
+	if f.on {
+		return errFull
+	}
+	return f.Table.InOrder(ctx, writes...)
+}
+
+// TestAnAgentIsStartedWhenTheDiskHasRoom has a server that starts on a full disk: it can neither
+// start an agent nor note this.
+func TestAnAgentIsStartedWhenTheDiskHasRoom(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	first := m.start(t, m.table)
+	d := first.settle(t, first.create(t, fromGit("weather")).Ref)
+	first.kill()
+	m.target.lose()
+	disk := &full{Table: m.table}
+	s := m.start(t, disk)
+	s.rollout.Trials = s.workflow
+	disk.on = true
+	if err := s.rollout.Restore(t.Context()); !errors.Is(err, errFull) {
+		t.Errorf("Restore: got %v, want %v", err, errFull)
+	}
+	if err := s.rollout.Rescue(t.Context(), clock.System()); !errors.Is(err, errFull) {
+		t.Errorf("Rescue on a full disk: got %v, want %v", err, errFull)
+	}
+	if left := m.target.left(); len(left) > 0 {
+		t.Errorf("%v were started on a full disk", left)
+	}
+	disk.on = false
+	for range 2 {
+		if err := s.rollout.Rescue(t.Context(), clock.System()); err != nil {
+			t.Errorf("Rescue: %v", err)
+		}
+		if !slices.Contains(m.target.left(), d.Active) {
+			t.Fatal("the agent was not started")
+		}
+	}
+	// An agent that ends afterwards is not started again: its target does this.
+	m.target.lose()
+	if err := s.rollout.Rescue(t.Context(), clock.System()); err != nil || len(m.target.left()) > 0 {
+		t.Errorf("left are %v (%v)", m.target.left(), err)
 	}
 }
 

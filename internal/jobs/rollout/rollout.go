@@ -121,7 +121,11 @@ type Config struct {
 }
 
 // Rollout performs the steps. It is safe for concurrent use.
-type Rollout struct{ Config }
+type Rollout struct {
+	Config
+
+	missing missing
+}
 
 // New returns a Rollout.
 func New(c Config) *Rollout {
@@ -129,7 +133,7 @@ func New(c Config) *Rollout {
 	c.Probation = cmp.Or(c.Probation, 10*time.Minute)
 	c.Steady = cmp.Or(c.Steady, 5*time.Minute)
 	c.Stopping = cmp.Or(c.Stopping, context.Background())
-	return &Rollout{c}
+	return &Rollout{Config: c}
 }
 
 // task is the input of a Task state.

@@ -184,12 +184,14 @@ func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revis
 
 // Rescue looks after the rollouts and teardowns that took too long: it starts a workflow that
 // was never started, and makes good a workflow that ended without ending its revision. It also
-// checks which agents that had crashed have recovered. The work that is left when ctx ends,
-// including a step that was begun, is for the next Rescue, and is not an error.
+// checks which agents that had crashed have recovered, and starts the agents that Restore could
+// not start. The work that is left when ctx ends, including a step that was begun, is for the next
+// Rescue, and is not an error.
 func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
-	return r.Deployments.Overdue(ctx, dueBy, func(ctx context.Context, d deployment.Deployment) error {
+	overdue := r.Deployments.Overdue(ctx, dueBy, func(ctx context.Context, d deployment.Deployment) error {
 		return errors.Join(r.rescue(ctx, d), r.seeRecovered(ctx, d))
 	})
+	return errors.Join(overdue, r.startMissing(ctx))
 }
 
 func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
