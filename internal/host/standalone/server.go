@@ -212,7 +212,7 @@ func Open(config Config) (server *Server, err error) {
 		}
 		return nil
 	})
-	if s.secure, err = config.TLS.open(s.path("certificates")); err != nil {
+	if s.secure, err = config.TLS.open(s.path("certificates"), config.Log); err != nil {
 		return nil, err
 	}
 	s.baseURL = cmp.Or(strings.TrimSuffix(config.BaseURL, "/"), config.TLS.url(s.listener.Addr()))

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -36,7 +37,7 @@ func (t TLS) on() bool { return t.CertFile != "" || t.KeyFile != "" || len(t.ACM
 
 // open returns the configuration of the listener, nil without TLS. The certificates and keys
 // from ACME are stored in the directory kept.
-func (t TLS) open(kept string) (*tls.Config, error) {
+func (t TLS) open(kept string, log *slog.Logger) (*tls.Config, error) {
 	switch {
 	case !t.on():
 		return nil, nil
@@ -53,7 +54,7 @@ func (t TLS) open(kept string) (*tls.Config, error) {
 	case t.CertFile == "" || t.KeyFile == "":
 		return nil, fmt.Errorf("%w: a certificate needs both its file and the file of its key", ErrTLS)
 	}
-	files := &certificateFiles{cert: t.CertFile, key: t.KeyFile}
+	files := &certificateFiles{cert: t.CertFile, key: t.KeyFile, log: log}
 	if _, err := files.get(nil); err != nil {
 		return nil, err
 	}
@@ -90,12 +91,15 @@ func serve(server *http.Server, listener net.Listener) error {
 // certificateFiles is a certificate in files.
 type certificateFiles struct {
 	cert, key string
+	log       *slog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate
 	// read holds the modification times of the files that the current certificate was read
 	// from.
 	read [2]time.Time
+	// trouble is why the files cannot be read, as it was last logged.
+	trouble string
 }
 
 // get returns the certificate. If the files cannot be read, for example because only one of
@@ -113,7 +117,21 @@ func (c *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c.current == nil {
 		return nil, fmt.Errorf("%w: %w", ErrTLS, err)
 	}
+	c.tell(err)
 	return c.current, nil
+}
+
+// tell logs a trouble with the files once: the certificate that stays in use will expire.
+func (c *certificateFiles) tell(err error) {
+	trouble := ""
+	if err != nil {
+		trouble = err.Error()
+	}
+	if trouble != "" && trouble != c.trouble {
+		c.log.Warn("the changed certificate cannot be used, and the former one stays in use",
+			"expires", c.current.Leaf.NotAfter, "error", err)
+	}
+	c.trouble = trouble
 }
 
 func changedAt(files ...string) (at [2]time.Time, err error) {

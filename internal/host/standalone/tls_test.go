@@ -61,13 +61,14 @@ func secureClient(trusted *x509.Certificate) *http.Client {
 }
 
 // TestTheServerSpeaksTLS uses the certificate of its files, and a new certificate when the
-// files change.
+// files change. It logs once that it cannot use changed files.
 func TestTheServerSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := standalone.TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	first := certify(t, files, 1, time.Now().Add(-time.Hour))
-	credentials, stop := serveWith(t, standalone.Config{Data: t.TempDir(), Log: slog.New(slog.DiscardHandler), TLS: files})
+	logged := &check.Log{}
+	credentials, stop := serveWith(t, standalone.Config{Data: t.TempDir(), Log: slog.New(slog.NewTextHandler(logged, nil)), TLS: files})
 	defer stop()
 	if !strings.HasPrefix(credentials.BaseURL, "https://127.0.0.1:") {
 		t.Fatalf("the server says that it is at %s", credentials.BaseURL)
@@ -84,6 +85,11 @@ func TestTheServerSpeaksTLS(t *testing.T) {
 	wantServed(secureClient(first), 1)
 	check.Must(t, os.WriteFile(files.KeyFile, []byte("half of a renewal"), 0o600))
 	wantServed(secureClient(first), 1)
+	wantServed(secureClient(first), 1)
+	const warning = "the changed certificate cannot be used"
+	if got := strings.Count(logged.String(), warning); got != 1 {
+		t.Errorf("the log has %q %d times:\n%s", warning, got, logged)
+	}
 	wantServed(secureClient(certify(t, files, 2, time.Now().Add(time.Hour))), 2)
 }
 
