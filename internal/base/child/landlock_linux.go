@@ -44,15 +44,13 @@ type portRule struct{ access, port uint64 }
 const deviceDir = "/dev"
 
 // devices are the files in /dev that programs need. Graphics processors are among them for
-// agents that have models of their own.
+// agents that have models of their own. Terminals are not among them: the terminals of the server's
+// operator may belong to the same user, and all programs of the machine share the number of
+// terminals (ptmx), which no limit divides among users.
 var devices = []string{
-	"null", "zero", "full", "random", "urandom", "ptmx", "fd", "stdin", "stdout", "stderr",
+	"null", "zero", "full", "random", "urandom", "fd", "stdin", "stdout", "stderr",
 	"nvidia*", "dri", "kfd",
 }
-
-// terminals are the devices of terminals. A program that runs as the server's user does not get
-// them: the terminals of the server's operator are among them, and belong to the same user.
-var terminals = []string{"tty", "pts"}
 
 // landlock is the version of Landlock in the kernel, 0 if the kernel has no Landlock.
 var landlock = sync.OnceValue(func() int {
@@ -129,17 +127,13 @@ func (r ruleset) permitAll(c Confinement) error {
 			}
 		}
 	}
-	wanted := devices
-	if c.User != 0 {
-		wanted = slices.Concat(devices, terminals)
-	}
-	return r.permitDevices(private, wanted)
+	return r.permitDevices(private)
 }
 
-// permitDevices permits the wanted devices, except the device paths that contain the private
-// directory.
-func (r ruleset) permitDevices(private string, wanted []string) error {
-	for _, pattern := range wanted {
+// permitDevices permits the devices that programs need, except the device paths that contain the
+// private directory.
+func (r ruleset) permitDevices(private string) error {
+	for _, pattern := range devices {
 		paths, err := filepath.Glob(filepath.Join(deviceDir, pattern))
 		if err != nil {
 			return err

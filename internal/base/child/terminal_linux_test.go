@@ -66,3 +66,15 @@ func TestAttackOnTheServersTerminal(t *testing.T) { //nolint:paralleltest // the
 		}
 	}
 }
+
+// TestAttackByOpeningTerminals has a program that makes terminals. A machine has some 4,096 of
+// them, and nobody can log in when one program holds them all.
+func TestAttackByOpeningTerminals(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		for _, script := range []string{"exec 3<>/dev/ptmx", "exec 3<>/dev/pts/ptmx", "python3 -c 'import os; os.openpty()'"} {
+			if exit, out := g.run(t, script); exit == (child.Exit{}) {
+				t.Errorf("%s: %s: %s, %s", name, script, exit, out)
+			}
+		}
+	}
+}
