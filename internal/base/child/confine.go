@@ -105,7 +105,7 @@ func own(ctx context.Context, dir *os.Root, user, level int) error {
 		if err != nil {
 			return err
 		}
-		below, err := openDir(dir, info)
+		below, err := OpenDir(dir, info)
 		if err != nil {
 			return err
 		}

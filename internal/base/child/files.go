@@ -83,7 +83,7 @@ func (r *removal) try(dir *os.Root, path, name string, level int) error {
 		r.moved++
 		return r.top.Rename(path, r.prefix+strconv.Itoa(r.moved))
 	}
-	opened, err := openDir(dir, info)
+	opened, err := OpenDir(dir, info)
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ func read(dir *os.Root) ([]string, error) {
 	return names, errors.Join(err, file.Close())
 }
 
-// openDir opens a subdirectory that was found. It follows no link and waits for nothing, whatever a
+// OpenDir opens a subdirectory that was found. It follows no link and waits for nothing, whatever a
 // program has put in the place of the subdirectory: the dot makes the system open directories only.
-func openDir(dir *os.Root, found fs.FileInfo) (*os.Root, error) {
+func OpenDir(dir *os.Root, found fs.FileInfo) (*os.Root, error) {
 	opened, err := dir.OpenRoot(found.Name() + "/.")
 	if err != nil {
 		return nil, err

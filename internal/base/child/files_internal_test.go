@@ -22,7 +22,7 @@ func TestAttackDirectoriesThatChange(t *testing.T) {
 	check.Must(t, errors.Join(os.Mkdir(path, 0o700), os.Mkdir(filepath.Join(dir, "outside"), 0o700)))
 	found, err := root.Lstat("tree")
 	check.Must(t, err)
-	opened, err := openDir(root, found)
+	opened, err := OpenDir(root, found)
 	check.Must(t, err)
 	check.Must(t, opened.Close())
 	check.Must(t, os.Rename(path, filepath.Join(dir, "aside")))
@@ -34,7 +34,7 @@ func TestAttackDirectoriesThatChange(t *testing.T) {
 		"nothing":           func() error { return nil },
 	} {
 		check.Must(t, replace())
-		if opened, err := openDir(root, found); err == nil {
+		if opened, err := OpenDir(root, found); err == nil {
 			t.Errorf("%s: opened %s", name, opened.Name())
 		}
 		check.Must(t, os.RemoveAll(path))

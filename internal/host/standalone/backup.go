@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -100,18 +101,18 @@ func Backup(ctx context.Context, data string, w io.Writer, skipped func(name str
 	if err != nil {
 		return err
 	}
-	b := backup{ctx, tar.NewWriter(compressed), skipped}
+	b := backup{ctx, data, tar.NewWriter(compressed), skipped}
 	header := &tar.Header{Name: manifestFile, Mode: 0o600, Size: int64(len(manifest)), ModTime: clock.System()}
 	if err := errors.Join(b.archive.WriteHeader(header), second(b.archive.Write(manifest))); err != nil {
 		return err
 	}
-	if err := b.add(records, DatabaseFile); err != nil {
+	if err := inDir(private, func(dir *os.Root) error { return b.addFile(dir, DatabaseFile) }); err != nil {
 		return err
 	}
 	if err := b.addRegular(keys, KeyFile); err != nil {
 		return err
 	}
-	if err := b.addAll(data); err != nil {
+	if err := inDir(data, func(dir *os.Root) error { return b.addAll(dir, "") }); err != nil {
 		return err
 	}
 	return errors.Join(b.archive.Close(), compressed.Close())
@@ -137,36 +138,44 @@ func snapshot(ctx context.Context, data, records string) (keys *os.File, err err
 func second(_ int, err error) error { return err }
 
 type backup struct {
-	ctx     context.Context
+	ctx context.Context
+	// data is the data directory.
+	data    string
 	archive *tar.Writer
 	skipped func(name string, why error)
 }
 
-// addAll adds the content of a data directory, except the paths in left.
-func (b backup) addAll(data string) error {
-	return filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
+// inDir opens a directory for a function.
+func inDir(name string, do func(*os.Root) error) (err error) {
+	dir, err := os.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return do(dir)
+}
+
+// addAll adds the entries of a directory, which has this name in the archive, except the paths in
+// left. It looks up each entry in the open directory: agents may change their trees meanwhile, and a
+// link that they put in the place of a directory is not followed.
+func (b backup) addAll(dir *os.Root, name string) error {
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return b.pass(name, err)
+	}
+	for _, entry := range entries {
 		if err := b.ctx.Err(); err != nil {
 			return err
 		}
-		name, outside := filepath.Rel(data, path)
-		if outside != nil || name == "." {
-			return errors.Join(err, outside)
+		below := path.Join(name, entry.Name())
+		if left[below] || strings.HasPrefix(below, backupPrefix) {
+			continue
 		}
-		name = filepath.ToSlash(name)
-		if err != nil {
-			if _, unknown := os.Lstat(path); unknown != nil {
-				return nil //nolint:nilerr // add has seen this error
-			}
-			return b.pass(name, err)
+		if err := b.add(dir, below); err != nil {
+			return err
 		}
-		if left[name] || strings.HasPrefix(name, backupPrefix) {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		return b.add(path, name)
-	})
+	}
+	return nil
 }
 
 // pass returns an error with which a file cannot be read, unless the backup does without the file:
@@ -179,35 +188,55 @@ func (b backup) pass(name string, err error) error {
 	if !strings.HasPrefix(name, builds) {
 		return err
 	}
-	for _, odd := range []error{syscall.ENAMETOOLONG, fs.ErrPermission, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL} {
-		if errors.Is(err, odd) {
-			b.skipped(name, err)
-			return nil
-		}
+	// A link that leads out of the directory is no error of the system.
+	_, ofSystem := errors.AsType[syscall.Errno](err)
+	odd := !ofSystem
+	for _, known := range []error{syscall.ENAMETOOLONG, fs.ErrPermission, syscall.ENOTDIR, syscall.ELOOP, syscall.EINVAL} {
+		odd = odd || errors.Is(err, known)
 	}
-	return err
+	if !odd {
+		return err
+	}
+	b.skipped(name, err)
+	return nil
 }
 
-// add adds a directory, a link or a file under a name. Any other kind of file, such as a
-// socket, belongs to a process and is left out.
-func (b backup) add(path, name string) error {
-	info, err := os.Lstat(path)
+// The system takes no longer paths, and a process holds a file open for each directory above the
+// entry that it looks at.
+const longestPath, mostLevels = 4096, 500
+
+// add adds the entry of a directory that has this name in the archive: a directory with all its
+// entries, a link or a file. Any other kind of file, such as a socket, belongs to a process and is
+// left out.
+func (b backup) add(dir *os.Root, name string) error {
+	if len(b.data)+1+len(name) >= longestPath || strings.Count(name, "/") > mostLevels {
+		return b.pass(name, &fs.PathError{Op: "open", Path: name, Err: syscall.ENAMETOOLONG})
+	}
+	info, err := dir.Lstat(path.Base(name))
 	if err != nil {
 		return b.pass(name, err)
 	}
-	var to string
 	switch info.Mode().Type() {
 	case fs.ModeSymlink:
-		if to, err = os.Readlink(path); err != nil {
+		to, err := dir.Readlink(path.Base(name))
+		if err != nil {
 			return b.pass(name, err)
 		}
+		return b.addHeader(info, to, name)
 	case fs.ModeDir:
-		name += "/"
+		if err := b.addHeader(info, "", name+"/"); err != nil {
+			return err
+		}
+		return b.addDir(dir, info, name)
 	case 0:
-		return b.addFile(path, name)
+		return b.addFile(dir, name)
 	default:
 		return nil
 	}
+}
+
+// addHeader adds an entry without content.
+func (b backup) addHeader(info fs.FileInfo, to, name string) error {
 	header, err := tar.FileInfoHeader(info, to)
 	if err != nil {
 		return err
@@ -216,11 +245,20 @@ func (b backup) add(path, name string) error {
 	return b.archive.WriteHeader(header)
 }
 
+// addDir adds the entries of a directory, if it is still the directory that was found.
+func (b backup) addDir(dir *os.Root, info fs.FileInfo, name string) error {
+	below, err := child.OpenDir(dir, info)
+	if err != nil {
+		return b.pass(name, err)
+	}
+	return errors.Join(b.addAll(below, name), below.Close())
+}
+
 // addFile adds as many bytes as a file has when it is opened, because logs grow meanwhile. If an
-// agent makes it shorter meanwhile, zeros take the place of the bytes that are gone. A link or a
-// pipe that an agent has put in its place is neither followed nor waited for.
-func (b backup) addFile(path, name string) (err error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// agent makes it shorter meanwhile, zeros take the place of the bytes that are gone. A pipe that an
+// agent has put in its place is not waited for, and a link does not lead out of the directory.
+func (b backup) addFile(dir *os.Root, name string) (err error) {
+	file, err := dir.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return b.pass(name, err)
 	}

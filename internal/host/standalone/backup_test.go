@@ -104,6 +104,52 @@ func TestAttackBackupOfHoles(t *testing.T) {
 	}
 }
 
+// TestAttackBackupOfADirectoryThatBecomesALink has an agent that puts a link in the place of a
+// directory while the backup copies the file before it. The backup has nothing of what the link
+// leads to, and can be restored.
+func TestAttackBackupOfADirectoryThatBecomesALink(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	check.Must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("the key\n"), 0o600))
+	for name, target := range map[string]string{"outside": outside, "inside": "../../../logs"} {
+		data := newData(t, "builds/revisions/r/large", "builds/revisions/r/src/file", "logs/secret")
+		r := filepath.Join(data, "builds", "revisions", "r")
+		content := make([]byte, 1<<20)
+		rand.NewChaCha8([32]byte{}).Read(content) // never returns an error
+		check.Must(t, os.WriteFile(filepath.Join(r, "large"), content, 0o600))
+		swap := func() {
+			check.Must(t, errors.Join(os.Rename(filepath.Join(r, "src"), filepath.Join(data, "away")), os.Symlink(target, filepath.Join(r, "src"))))
+		}
+		var archive bytes.Buffer
+		check.Must(t, standalone.Backup(t.Context(), data, &meddled{Buffer: &archive, at: 1 << 19, do: swap}, func(string, error) {}))
+		restored := filepath.Join(t.TempDir(), "restored")
+		if _, err := standalone.Restore(t.Context(), &archive, restored); err != nil {
+			t.Errorf("%s: the backup cannot be restored: %v", name, err)
+			continue
+		}
+		want := []string{"builds/revisions/r/large", "builds/revisions/r/src", "logs/secret", standalone.KeyFile, standalone.DatabaseFile}
+		if diff := cmp.Diff(want, filesIn(t, restored)); diff != "" {
+			t.Errorf("%s: files (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// meddled does something once, when it has got so many bytes.
+type meddled struct {
+	*bytes.Buffer
+
+	at int
+	do func()
+}
+
+func (m *meddled) Write(data []byte) (int, error) {
+	if m.do != nil && m.Len() > m.at {
+		m.do()
+		m.do = nil
+	}
+	return m.Buffer.Write(data)
+}
+
 // bounded refuses a backup that is larger than its test expects.
 type bounded struct{ *bytes.Buffer }
 
