@@ -64,8 +64,8 @@ func linkSame(ctx context.Context, other, own *os.Root) error {
 		if err != nil || !alike(mine, theirs) {
 			return nil //nolint:nilerr // a file that the other environment does not have is not shared
 		}
-		content, err := contentOf(own, path)
-		same, failed := contentOf(other, path)
+		content, err := contentOf(ctx, own, path)
+		same, failed := contentOf(ctx, other, path)
 		if err = errors.Join(err, failed); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			// The other environment was erased just now, or a package lets nobody read the file.
 			return nil
@@ -91,15 +91,25 @@ func alike(one, other fs.FileInfo) bool {
 		mine.Uid == theirs.Uid && mine.Gid == theirs.Gid && mine.Dev == theirs.Dev
 }
 
-// contentOf returns a digest of a file of an environment.
-func contentOf(root *os.Root, path string) (digest string, err error) {
+// hashedAtOnce is how many bytes of a file are read before the build is asked whether it goes on.
+const hashedAtOnce = 16 << 20
+
+// contentOf returns a digest of a file of an environment, unless ctx ends before.
+func contentOf(ctx context.Context, root *os.Root, path string) (digest string, err error) {
 	file, err := root.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	hash := sha256.New()
-	_, err = io.Copy(hash, file)
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			_, err = io.CopyN(hash, file, hashedAtOnce)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	return string(hash.Sum(nil)), err
 }
 

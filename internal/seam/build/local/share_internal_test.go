@@ -84,6 +84,37 @@ func TestEnvironmentsShareFiles(t *testing.T) {
 	}
 }
 
+// TestAttackEnvironmentsWithALargeFile has a build that ends while such a file is read: sharing ends
+// within the file, whose size only the disk bounds.
+func TestAttackEnvironmentsWithALargeFile(t *testing.T) {
+	t.Parallel()
+	all := t.TempDir()
+	made := filepath.Join(all, ".new-1", staged)
+	for _, dir := range []string{filepath.Join(all, "old", staged), made} {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "large"), nil, 0o600), os.Truncate(filepath.Join(dir, "large"), 4<<30)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := &ending{Context: t.Context(), left: 10}
+	if err := shareFiles(over, all, made); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// ending is a context that is over when it has been asked some times.
+type ending struct {
+	context.Context
+
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
 // TestTheEraserLeavesWhatABuildIsAboutToPublish, and does not count it among what is kept.
 func TestTheEraserLeavesWhatABuildIsAboutToPublish(t *testing.T) {
 	t.Parallel()
