@@ -302,8 +302,13 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 
 // ofServer are headers of answers that would affect everything that is served at the server's
 // address. With Nel and Report-To, browsers tell a third party the URL of each later request to any
-// path.
-var ofServer = []string{"Alt-Svc", "Clear-Site-Data", "Nel", "Report-To", "Service-Worker-Allowed", "Strict-Transport-Security", "X-Request-Id"}
+// path. A session of the browser that is registered makes it hold requests to any path back until
+// the application has renewed the session. Accept-Ch and Use-As-Dictionary add headers, the latter
+// with a text of the application, to later requests to any path.
+var ofServer = []string{
+	"Accept-Ch", "Alt-Svc", "Clear-Site-Data", "Nel", "Report-To", "Sec-Session-Registration", "Secure-Session-Registration", "Service-Worker-Allowed",
+	"Set-Login", "Strict-Transport-Security", "Use-As-Dictionary", "X-Request-Id",
+}
 
 // sandbox makes browsers treat a page of a repository's own application as a page of an origin
 // that no other page has: the pages of all deployments, and the console, share the server's

@@ -41,6 +41,11 @@ func ownApp(held <-chan struct{}) http.Handler {
 		w.Header().Set("Clear-Site-Data", `"*"`)
 		w.Header().Set("Report-To", `{"group": "all", "max_age": 86400, "endpoints": [{"url": "https://evil.test/"}]}`)
 		w.Header().Set("NEL", `{"report_to": "all", "max_age": 86400, "success_fraction": 1}`)
+		w.Header().Set("Accept-CH", "Sec-CH-UA-Full-Version-List, Sec-CH-UA-Model")
+		w.Header().Set("Secure-Session-Registration", `(ES256); path="/d/start"; challenge="c"`)
+		w.Header().Set("Sec-Session-Registration", `(ES256); path="/d/start"; challenge="c"`)
+		w.Header().Set("Use-As-Dictionary", `match="/*", id="own"`)
+		w.Header().Set("Set-Login", "logged-out")
 		w.Header().Set("X-Slipway-Caller", "forged")
 		w.Header().Add("Set-Cookie", "a=1; Path=/x; Domain=example.com; HttpOnly")
 		w.Header().Add("Set-Cookie", "slipway_session=stolen; Path=/")
@@ -157,7 +162,9 @@ func TestAnApplicationsAnswersStayBelowItsPaths(t *testing.T) {
 	if policy := got.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "sandbox ") || strings.Contains(policy, "same-origin") {
 		t.Errorf("the policy is %q", policy)
 	}
-	for _, name := range []string{"Clear-Site-Data", "NEL", "Report-To", "X-Slipway-Caller"} {
+	for _, name := range []string{
+		"Accept-CH", "Clear-Site-Data", "NEL", "Report-To", "Sec-Session-Registration", "Secure-Session-Registration", "Set-Login", "Use-As-Dictionary", "X-Slipway-Caller",
+	} {
 		if value := got.Header.Get(name); value != "" {
 			t.Errorf("%s is %s", name, value)
 		}
