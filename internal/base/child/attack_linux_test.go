@@ -403,3 +403,24 @@ func TestAttackByOpenFiles(t *testing.T) { //nolint:paralleltest // the attacks 
 		}
 	}
 }
+
+// TestAttackByProcesses has a program that starts as many processes as the kernel lets it. Where no
+// control group bounds them, its user may have some thousands: a server without a thread ends.
+func TestAttackByProcesses(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	if !givesUsers(t) {
+		return
+	}
+	if child.CanLimit() == nil {
+		return
+	}
+	g := newGround(t, tenant)
+	if exit, out := g.run(t, "prlimit --nproc --noheadings --raw --output SOFT,HARD"); exit != (child.Exit{}) || out != "8192 8192\n" {
+		t.Errorf("the program may have so many processes: %s, %s", out, exit)
+	}
+	if exit, out := g.run(t, "prlimit --nproc=8193:8193 true"); exit == (child.Exit{}) {
+		t.Errorf("the program has raised its limit: %s", out)
+	}
+	if exit, out := g.run(t, "prlimit --nproc=1:1 sh -c '(true)'"); exit == (child.Exit{}) {
+		t.Errorf("the kernel does not count the processes of the user: %s", out)
+	}
+}

@@ -39,6 +39,8 @@ type order struct {
 	Mark uint64
 	// Server is the process whose end also ends the program.
 	Server int
+	// Grouped says that a control group may bound the processes of the program.
+	Grouped bool
 }
 
 // failure is why a copy could not carry out its order.
@@ -79,8 +81,13 @@ func becomeOrdered() error {
 	if err := yield(0); err != nil {
 		return err
 	}
-	if err := limitFiles(); err != nil {
+	if err := lower(unix.RLIMIT_NOFILE, mostFiles); err != nil {
 		return fmt.Errorf("limit open files: %w", err)
+	}
+	if o.Confine.User != 0 && !o.Grouped {
+		if err := lower(unix.RLIMIT_NPROC, mostProcesses); err != nil {
+			return fmt.Errorf("limit processes: %w", err)
+		}
 	}
 	unix.Umask(0o022) // users read the files that platform steps install
 	if err := setMark(o.Mark); err != nil {
@@ -125,7 +132,7 @@ func startConfined(cmd *exec.Cmd, c Confinement, mark uint64) (err error) {
 	if err := c.openWays(); err != nil {
 		return fmt.Errorf("open directories to the user of the workspace: %w", err)
 	}
-	text, err := json.Marshal(order{cmd.Path, cmd.Args, cmd.Env, c, mark, os.Getpid()})
+	text, err := json.Marshal(order{cmd.Path, cmd.Args, cmd.Env, c, mark, os.Getpid(), CanLimit() == nil})
 	if err != nil {
 		return err
 	}
@@ -261,15 +268,20 @@ func dropCapabilities() error {
 // of a user have sent to each other and not taken yet.
 const mostFiles = 8192
 
-// limitFiles bounds the files that the caller may hold open.
-func limitFiles() error {
+// mostProcesses is how many processes and threads all programs of a user may have together where
+// no control group bounds each program. The server's own user has no such limit, because the limit
+// would count the server's threads.
+const mostProcesses = 8192
+
+// lower bounds what the caller, and all programs that it becomes and starts, may have of a resource.
+func lower(resource int, most uint64) error {
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+	if err := unix.Getrlimit(resource, &limit); err != nil {
 		return err
 	}
-	limit.Max = min(limit.Max, mostFiles)
-	limit.Cur = limit.Max // the server's Go runtime has raised it, and nothing says from where
-	return unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	limit.Max = min(limit.Max, most)
+	limit.Cur = limit.Max // the server's Go runtime may have raised it, and nothing says from where
+	return unix.Setrlimit(resource, &limit)
 }
 
 // yield makes the kernel end a process before the server when memory runs out, and write no
