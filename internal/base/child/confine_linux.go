@@ -273,7 +273,7 @@ const mostFiles = 8192
 // would count the server's threads.
 const mostProcesses = 8192
 
-// lower bounds what the caller, and all programs that it becomes and starts, may have of a resource.
+// lower bounds what the caller, and programs that it becomes or starts, may have of a resource.
 func lower(resource int, most uint64) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(resource, &limit); err != nil {

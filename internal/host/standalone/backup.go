@@ -156,8 +156,8 @@ func inDir(name string, do func(*os.Root) error) (err error) {
 }
 
 // addAll adds the entries of a directory, which has this name in the archive, except the paths in
-// left. It looks up each entry in the open directory: agents may change their trees meanwhile, and a
-// link that they put in the place of a directory is not followed.
+// left. It looks up each entry in the open directory: agents may change their trees meanwhile, and
+// a link that they put in the place of a directory is not followed.
 func (b backup) addAll(dir *os.Root, name string) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {

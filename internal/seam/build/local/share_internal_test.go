@@ -84,8 +84,8 @@ func TestEnvironmentsShareFiles(t *testing.T) {
 	}
 }
 
-// TestAttackEnvironmentsWithALargeFile has a build that ends while such a file is read: sharing ends
-// within the file, whose size only the disk bounds.
+// TestAttackEnvironmentsWithALargeFile has a build that ends while such a file is read: sharing
+// ends within the file, whose size only the disk bounds.
 func TestAttackEnvironmentsWithALargeFile(t *testing.T) {
 	t.Parallel()
 	all := t.TempDir()
