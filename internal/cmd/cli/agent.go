@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -18,6 +20,8 @@ import (
 // agent is the agent of a deployment.
 type agent struct {
 	*api
+	// name is the name of the deployment.
+	name string
 	// path is the path of the agent on the server. It is not the custom_url of the deployment,
 	// which may be an address of a third party that must not get the key.
 	path string
@@ -32,7 +36,7 @@ func (a *api) agent(ctx context.Context, deployment string) (*agent, error) {
 	if d.Active == "" {
 		return nil, fmt.Errorf("no revision of %s serves; slipway deployments show %s prints the status of each revision", d.Name, d.Name)
 	}
-	return &agent{api: a, path: "/d/" + d.ID}, nil
+	return &agent{api: a, name: d.Name, path: "/d/" + d.ID}, nil
 }
 
 // assistant returns the assistant to talk to: the named assistant, the assistant of the graph
@@ -171,9 +175,10 @@ func (a *answer) status(ctx context.Context) (string, error) {
 	return run.Status, err
 }
 
-// failure is the error of a run that failed.
+// failure is the error of a run that failed. It names the commands that show where it failed.
 func (a *answer) failure(reason string) error {
-	return fmt.Errorf("run %s failed: %s", a.ID, quoted(reason))
+	return fmt.Errorf("run %s failed: %s\n  next: slipway runs explain %s %s %[1]s, or slipway logs %[3]s --run %[1]s",
+		a.ID, quoted(strings.TrimRight(reason, ": \n")), a.agent.name, path.Base(a.thread))
 }
 
 // stop ends the run; the shown part of its answer stays in the thread.

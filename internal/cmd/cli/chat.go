@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -24,7 +26,10 @@ follows. Ctrl-C ends the answer, and a second Ctrl-C, or Ctrl-D, ends the chat. 
 asks a question, the next line is its answer.
 
 Without a terminal, or if $TERM is dumb, each line of stdin is a question. The next question is asked
-when the answer is complete.`
+when the answer is complete. Ctrl-C then ends the answer and the command.`
+
+// abandonLimit is how long the end of an answer may take when the user ends the command.
+const abandonLimit = 10 * time.Second
 
 func newChat() *cobra.Command {
 	var where Where
@@ -144,12 +149,26 @@ func (c *conversation) turn(ctx context.Context, line string) error {
 		c.show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: line})
 	}
 	if err := c.hear(ctx, answer); err != nil {
+		if ctx.Err() != nil {
+			return errors.Join(exit.ErrInterrupted, c.abandon(ctx, answer))
+		}
 		return err
 	}
 	if c.questions, err = c.agent.questions(ctx, c.thread); err != nil {
 		return err
 	}
 	return c.ask()
+}
+
+// abandon ends the answer of a command that the user has ended: nobody would read the rest.
+func (c *conversation) abandon(ctx context.Context, answer *answer) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonLimit)
+	defer cancel()
+	if err := answer.stop(ctx); err != nil {
+		return fmt.Errorf("run %s may go on: %w", answer.ID, err)
+	}
+	c.show(output.Event{Kind: output.KindNote, Text: "the answer has ended; what was shown stays in the thread"})
+	return nil
 }
 
 // ask prints the first question that waits, if there is one: the next line answers it.
