@@ -40,7 +40,7 @@ function readArguments() {
 
 /** What a graph leaves unhandled, rejections too, ends none of the runs beside it. */
 function keepAlive() {
-  process.on("uncaughtException", (error) => console.error("uncaught exception:", error));
+  process.on("uncaughtException", (error) => console.error("ERROR: uncaught exception:", error));
 }
 
 main().catch((error) => {

@@ -39,7 +39,7 @@ export class Authentication {
       if (error instanceof InvalidInvocation) throw error;
       if (error instanceof Denied) return JSON.stringify({ allowed: false, status, detail: text });
       if (isMeant(error)) return JSON.stringify({ allowed: false, status: isFailure(error.status) ? error.status : status, detail: String(error.message || text) });
-      console.error("the repository's own authentication has failed:", error);
+      console.error("ERROR: the repository's own authentication has failed:", error);
       throw new Refusal(500, "InternalServerError", `the repository's own authentication has failed: ${error?.name ?? typeof error}`);
     }
   }

@@ -151,7 +151,7 @@ async function inTime(work) {
  */
 function failureOf(error) {
   if (error instanceof Failed) return error;
-  console.error("the embedding function has failed:", error);
+  console.error("ERROR: the embedding function has failed:", error);
   return new Failed(error instanceof Error ? error.name : typeof error);
 }
 

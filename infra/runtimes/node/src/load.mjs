@@ -152,7 +152,11 @@ function explainSyntax(directory, file) {
   return `${relative(directory, file)}${line ? `, line ${line}` : ""}: ${/SyntaxError: .*/.exec(stderr)?.[0] ?? "SyntaxError: it cannot be parsed"}`;
 }
 
-function placeOf(directory, error) {
+/**
+ * The innermost line of the repository's own code that an error comes from.
+ * @param {string} directory its real path
+ */
+export function placeOf(directory, error) {
   for (const [, url, line] of String(error?.stack ?? "").matchAll(/(file:\/\/[^\s()]+?|\/[^\s():]+):(\d+)/g)) {
     const file = url.startsWith("file:") ? fileURLToPath(url.split("?")[0]) : url;
     if (file.startsWith(directory + path.sep) && !file.includes(`${path.sep}node_modules${path.sep}`)) {

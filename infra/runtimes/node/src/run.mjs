@@ -1,6 +1,7 @@
 import { changeState, keepOptions, keepResults, Messages } from "./early.mjs";
 import { encode } from "./encode.mjs";
 import { CommandError, DataError, describeError } from "./errors.mjs";
+import { placeOf } from "./load.mjs";
 import { reaching } from "./loopback.mjs";
 import { asTask, placeIn, Recorder } from "./recorder.mjs";
 import { Unfinished } from "./unfinished.mjs";
@@ -57,7 +58,9 @@ export class Run {
       await (invocation.operation === "update_state" ? this.#update(graph, framework) : this.#run(graph, framework));
     } catch (error) {
       if (this.signal.aborted) return;
-      console.error(`graph "${invocation.graph}", run ${invocation.runID}:`, error);
+      // A filter by level or run finds this line only, so it also tells the place.
+      const place = placeOf(process.cwd(), error);
+      console.error(`ERROR: graph "${invocation.graph}", run ${invocation.runID}${place ? `, ${place}` : ""}:`, error);
       this.outlet.emit("error", encode(describeError(error)));
     }
   }

@@ -106,13 +106,13 @@ class Agent {
   #refuse(request, response, error) {
     if (response.headersSent || response.destroyed) {
       if (!response.destroyed) response.destroy();
-      if (!(error instanceof Refusal)) console.error("request failed:", error);
+      if (!(error instanceof Refusal)) console.error("ERROR: request failed:", error);
       return;
     }
     let { status, kind, message } = error ?? {}; // an application may throw anything
     if (error instanceof InvalidInvocation) [status, kind] = [400, "BadRequest"];
     else if (!(error instanceof Refusal)) {
-      console.error("request failed:", error);
+      console.error("ERROR: request failed:", error);
       [status, kind, message] = [500, "InternalServerError", "the agent could not answer"];
     }
     if (status === 401) response.setHeader("www-authenticate", "Bearer");

@@ -281,6 +281,8 @@ test("a later attempt does not take the input again", async () => {
   const run = { run_id: randomUUID(), input: { log: ["in"] } };
   const failed = await thread.invoke({ ...run, config: { configurable: { journal: file, fail: "two" } } });
   assert.deepEqual(named(failed, "error"), [{ error: "TypeError", message: "two fails" }]);
+  const line = `ERROR: graph "steps", run ${run.run_id}, steps.ts, line 15: TypeError: two fails`;
+  await until("the log", () => shared.stderr.split("\n").includes(line));
   assert.deepEqual([thread.state.next, thread.state.tasks[0].error], [["two"], "TypeError: two fails"]);
   await thread.invoke({ ...run, attempt: 2, config: { configurable: { journal: file } } });
   assert.deepEqual(says(thread), ["in", "one", "two", "three"]);
@@ -367,7 +369,7 @@ test("what nobody handles ends neither the run nor the process", async () => {
   const thread = new Thread(shared, "trouble");
   const events = await thread.invoke({ input: { what: "rejection" } });
   assert.deepEqual([named(events, "error"), thread.state.values.n], [[], 1]);
-  await until("the log", () => /nobody waits for this/.test(shared.stderr) && /nobody hears this/.test(shared.stderr));
+  await until("the log", () => /^ERROR: uncaught exception: .*nobody waits for this/m.test(shared.stderr) && /nobody hears this/.test(shared.stderr));
 });
 
 test("data that cannot be read is an error event", async () => {

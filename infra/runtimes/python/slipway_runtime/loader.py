@@ -31,6 +31,7 @@ class Source:
 
     graph_id: str
     value: Any
+    directory: Path  # that of the repository's configuration file
 
     @contextlib.asynccontextmanager
     async def open(self, config: dict[str, Any], runtime: ServerRuntime) -> AsyncIterator[PregelProtocol]:
@@ -88,9 +89,9 @@ class _Packages(MetaPathFinder):
 
 
 def _load(directory: Path, graph_id: str, path: str) -> Source:
-    source = Source(graph_id, load_variable(directory, f"graph {graph_id!r}", path))
+    source = Source(graph_id, load_variable(directory, f"graph {graph_id!r}", path), directory)
     if not source.is_factory:
-        source = Source(graph_id, as_graph(graph_id, source.value))
+        source = Source(graph_id, as_graph(graph_id, source.value), directory)
     return source
 
 
@@ -108,7 +109,7 @@ def load_variable(directory: Path, what: str, path: str) -> Any:
         file = _relative(directory, e.filename or target)
         raise UserError(f"{what}: {file}, line {e.lineno}: {type(e).__name__}: {e.msg}") from e
     except (Exception, SystemExit) as e:
-        raise UserError(f"{what}: {_place(directory, e, target)}{type(e).__name__}: {_one_line(e)}") from e
+        raise UserError(f"{what}: {place_of(directory, e) or target}: {type(e).__name__}: {_one_line(e)}") from e
     try:
         return getattr(module, variable)
     except AttributeError as e:
@@ -210,13 +211,13 @@ def warn_of_own_checkpointer(graph_id: str, graph: PregelProtocol) -> None:
         log.warning("graph %r: its own checkpointer is replaced by the platform's", graph_id)
 
 
-def _place(directory: Path, error: BaseException, target: str) -> str:
-    """The innermost line of the repository's own code that an import failed in."""
+def place_of(directory: Path, error: BaseException) -> str:
+    """The innermost line of the repository's own code that an error comes from, or ""."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(frame.filename)
         if file.is_relative_to(directory) and "site-packages" not in file.parts:
-            return f"{_relative(directory, frame.filename)}, line {frame.lineno}: "
-    return f"{target}: "
+            return f"{_relative(directory, frame.filename)}, line {frame.lineno}"
+    return ""
 
 
 def _relative(directory: Path, filename: str) -> str:

@@ -22,7 +22,7 @@ from .encode import encode
 from .identify import identify_result, identify_update
 from .framework import ExecutionRuntime, ReadRuntime, named, stream_options, translated
 from .invocation import Invocation, Update
-from .loader import Source
+from .loader import Source, place_of
 from .loopback import reaching
 from .recorder import Recorder
 from .unfinished import Unfinished
@@ -71,11 +71,14 @@ class Run:
                 self._recorder.checkpointer.close()
 
     def _fail(self, error: BaseException) -> None:
-        log.exception("graph %r, run %s: %s", self._invocation.graph, self._invocation.run_id, type(error).__name__)
         try:
             message = str(error)
         except Exception as e:
             message = f"the text of the error cannot be made: {type(e).__name__}"
+        # A filter by level or run finds the first line only, so that line also tells the place.
+        place = place_of(self._source.directory, error)
+        log.exception("graph %r, run %s%s: %s: %s", self._invocation.graph, self._invocation.run_id, f", {place}" if place else "",
+                      type(error).__name__, " ".join(message.split()))
         self._outlet.emit("error", encode({"error": type(error).__name__, "message": message}))
 
     @contextlib.asynccontextmanager

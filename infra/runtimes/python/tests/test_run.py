@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import threading
 import time
 import uuid
@@ -74,6 +75,8 @@ def test_finished_branches_are_not_run_again_after_a_failure(agent: Agent, direc
     thread = Thread()
     seen = thread.run(agent, graph="fan", input={"text": "one broken"})
     assert seen[-1] == ("error", {"error": "ValueError", "message": "this branch is broken"})
+    said = r"^ERROR slipway_runtime: graph 'fan', run \S+, agent\.py, line \d+: ValueError: this branch is broken$"
+    assert re.search(said, agent.log(), re.MULTILINE)
     assert [(t["error"], t["result"]) for t in thread.newest["tasks"]] == [(None, {"items": ["one"]}), ("ValueError('this branch is broken')", None)]
     (directory / "mended").touch()
     thread.run(agent, graph="fan")
