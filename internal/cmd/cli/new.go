@@ -42,7 +42,7 @@ func newNew() *cobra.Command {
 			if err := writeStarter(args[0], language); err != nil {
 				return err
 			}
-			return output.Done(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], args[0]),
+			return output.Done(cmd, fmt.Sprintf("%s has an agent, which needs %s. Next: slipway deploy %s", args[0], languages[language], shellWord(args[0])),
 				map[string]any{"directory": args[0], "language": language})
 		},
 	}
@@ -80,4 +80,12 @@ func writeStarter(dir, language string) error {
 		}
 	}
 	return nil
+}
+
+// shellWord returns a word as a person types it in a shell.
+func shellWord(word string) string {
+	if !strings.ContainsAny(word, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
