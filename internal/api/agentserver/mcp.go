@@ -2,6 +2,7 @@ package agentserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,9 @@ const (
 
 // unknownMethod begins the reason of the protocol's package for a method that it does not know.
 const unknownMethod = "JSON RPC not handled"
+
+// errUnanswered says that the package of the protocol has not answered a message.
+var errUnanswered = errors.New("the message has no answer")
 
 // toolName is the pattern of the names of tools (Model Context Protocol 2025-11-25, "Tools").
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
@@ -101,8 +105,9 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 			return nil, err
 		}
 		tool := &mcp.Tool{Name: a.tool, Description: a.Description, InputSchema: inputs[a.Graph]}
-		offers.AddTool(tool, func(ctx context.Context, call *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
-			// The package of the protocol calls this function in a goroutine of its own.
+		// The package of the protocol calls this function in a goroutine of its own, whose context
+		// goes on after the end of the request: the run of a call ends with the request.
+		offers.AddTool(tool, func(_ context.Context, call *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 			err = guard.Run(nil, "call a tool", func() error {
 				result, err = s.call(ctx, a.ID, call.Params.Arguments)
 				return err
@@ -284,6 +289,9 @@ func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
 	}).ServeHTTP(&answer, a.request)
 	if answer.full {
 		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
+	}
+	if answer.status == 0 {
+		return fmt.Errorf("answer a message: %w", cmp.Or(a.request.Context().Err(), errUnanswered))
 	}
 	if answer.status >= http.StatusBadRequest && !json.Valid(answer.body.Bytes()) {
 		return a.refuse(w, strings.TrimSpace(answer.body.String()))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -155,6 +156,45 @@ func TestACallOfAToolFails(t *testing.T) {
 		if text, ok := answer.Content[0].(*mcp.TextContent); !ok || !answer.IsError || !strings.Contains(text.Text, want) {
 			t.Errorf("got %+v, want %q", answer, want)
 		}
+	}
+}
+
+// TestACallOfAToolEndsWithItsClient checks that the run of a call is cancelled when the client
+// closes its connection, in each version of the protocol, and that this is no fault of the server.
+func TestACallOfAToolEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			agent := newStoppable()
+			f := setUpImpatient(t, agent.answer, time.Millisecond)
+			about := object{
+				"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": object{},
+				"io.modelcontextprotocol/clientInfo": object{"name": "test", "version": "1"},
+			}
+			call := object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{"name": "agent", "arguments": hi()["input"], "_meta": about}}
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			request := httptest.NewRequestWithContext(ctx, "POST", f.path("/mcp"), encode(t, call))
+			for name, value := range map[string]string{
+				"Content-Type": "application/json", auth.HeaderKey: f.key, "Mcp-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "agent",
+			} {
+				request.Header.Set(name, value)
+			}
+			answer, answered := httptest.NewRecorder(), make(chan string, 1)
+			go func() {
+				f.Config.Handler.ServeHTTP(answer, request)
+				answered <- answer.Body.String()
+			}()
+			run := receiveOr(t, agent.reached, "the run's start")
+			leave()
+			if got := receiveOr(t, agent.stopped, "the run's end"); got != run {
+				t.Errorf("the run %s has ended, want %s", got, run)
+			}
+			if body := receiveOr(t, answered, "the answer"); answer.Code != http.StatusServiceUnavailable {
+				t.Errorf("got %d %s, want %d, which nobody reads", answer.Code, body, http.StatusServiceUnavailable)
+			}
+		})
 	}
 }
 
