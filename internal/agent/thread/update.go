@@ -19,6 +19,9 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
+// EndNode is the name under which an update ends the graph: it waits for nothing any more.
+const EndNode = "__end__"
+
 // Edit is a change of a thread's state that belongs to no run. It is made on the state as it was
 // read, and stored if no run has begun since. It belongs to one goroutine.
 type Edit struct {
@@ -29,6 +32,8 @@ type Edit struct {
 	// Within is the newest subgraph checkpoint that the agent made, if it made one.
 	Within graph.Checkpoint
 	writes []table.Write
+	// ended says that an update without the agent has ended the graph.
+	ended bool
 }
 
 // Edit begins a change of the state at a checkpoint, which may be the Newest. A thread whose
@@ -92,6 +97,7 @@ func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 			}
 			pending = append(pending, graph.StateUpdate{Values: values, AsNode: update.AsNode})
 		}
+		e.ended = e.ended || update.AsNode == EndNode
 	}
 	change := Change{Graph: graphID, Source: SourceUpdate, Values: after, Patch: after.Since(e.Log.Values), Pending: pending}
 	return e.apply(e.Log.Apply(now, change))
@@ -194,12 +200,16 @@ func (e *Edit) Commit(ctx context.Context) error {
 }
 
 // setIdleView sets the thread's status and questions from the agent's own checkpoint: they show
-// whether the checkpoint waits for anything.
+// whether the checkpoint waits for anything. A graph without checkpoints waits for nothing more if
+// an update ends it.
 func (e *Edit) setIdleView(lock *table.Update) {
-	if !e.Log.At.Own() {
+	view := IdleView{Status: StatusIdle, Run: e.thread.IdleView.Run}
+	switch {
+	case e.Log.At.Own():
+		view.Interrupts = InterruptsOf(e.Log.At)
+	case !e.ended || e.thread.IdleView.Status != StatusInterrupted:
 		return
 	}
-	view := IdleView{Status: StatusIdle, Interrupts: InterruptsOf(e.Log.At), Run: e.thread.IdleView.Run}
 	if len(e.Log.At.Next) > 0 {
 		view.Status = StatusInterrupted
 	}

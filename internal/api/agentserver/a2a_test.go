@@ -259,6 +259,95 @@ func TestAnAnsweredTaskIsFoundBehindOthers(t *testing.T) {
 	}
 }
 
+// TestAgentsCancelTasksThatWait cancels a task that waits for an answer. A person cannot answer the
+// question any more, and the context goes on with another task.
+func TestAgentsCancelTasksThatWait(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	task, _, _ := f.ask(t, "message/send", sendOf("ask", nil))
+	cancelled, code, why := f.ask(t, "tasks/cancel", object{"id": task.ID})
+	if code != 0 || cancelled.ID != task.ID || cancelled.Status.State != a2a.TaskStateCanceled {
+		t.Fatalf("the cancelled task is %+v, %d %s", cancelled, code, why)
+	}
+	if read, _, _ := f.ask(t, "tasks/get", object{"id": task.ID}); read.Status.State != a2a.TaskStateCanceled {
+		t.Errorf("the task is %+v", read)
+	}
+	wantThread(t, f, "/threads/"+task.ContextID, "idle", nil, object{})
+	if _, code, _ := f.ask(t, "message/send", sendOf("yes", object{"taskId": task.ID})); code != -32004 {
+		t.Errorf("an answer to a cancelled task gets %d", code)
+	}
+	if _, code, _ := f.ask(t, "tasks/cancel", object{"id": task.ID}); code != -32002 {
+		t.Errorf("a second cancellation gets %d", code)
+	}
+	if next, code, why := f.ask(t, "message/send", sendOf("hello", object{"contextId": task.ContextID})); next.Status.State != a2a.TaskStateCompleted {
+		t.Errorf("the next task is %+v, %d %s", next, code, why)
+	}
+}
+
+// TestAnAnswerIsForTheQuestionOfItsTask has two tasks that ask in one context. The second passes
+// over the question of the first, so an answer to the first must not answer the second.
+func TestAnAnswerIsForTheQuestionOfItsTask(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, asking)
+	first, _, _ := f.ask(t, "message/send", sendOf("pay", nil))
+	second, _, _ := f.ask(t, "message/send", sendOf("delete", object{"contextId": first.ContextID}))
+	if _, code, _ := f.ask(t, "message/send", sendOf("yes", object{"taskId": first.ID})); code != -32004 {
+		t.Errorf("an answer to a question that was passed over gets %d", code)
+	}
+	for task, want := range map[a2a.TaskID]a2a.TaskState{first.ID: a2a.TaskStateCanceled, second.ID: a2a.TaskStateInputRequired} {
+		if read, _, _ := f.ask(t, "tasks/get", object{"id": task}); read.Status.State != want {
+			t.Errorf("the task is %s, want %s", read.Status.State, want)
+		}
+	}
+}
+
+// TestATaskIsAnsweredByAPerson has a person answer the questions of a task as the console does: the
+// client of the task sees how it goes on.
+func TestATaskIsAnsweredByAPerson(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, asking)
+	task, _, _ := f.ask(t, "message/send", sendOf("pay", nil))
+	for _, c := range []struct {
+		answer string
+		want   a2a.TaskState
+	}{{"again", a2a.TaskStateInputRequired}, {"yes", a2a.TaskStateCompleted}} {
+		answered := f.call(t, "POST", "/threads/"+task.ContextID+"/runs/wait", object{"assistant_id": "agent", "command": object{"resume": c.answer}})
+		wantStatus(t, answered, http.StatusOK)
+		if read, code, why := f.ask(t, "tasks/get", object{"id": task.ID}); read.ID != task.ID || read.Status.State != c.want {
+			t.Errorf("after %q the task is %+v, %d %s", c.answer, read, code, why)
+		}
+	}
+	f.ask(t, "message/send", sendOf("delete", object{"contextId": task.ContextID}))
+	if read, _, _ := f.ask(t, "tasks/get", object{"id": task.ID}); read.Status.State != a2a.TaskStateCompleted {
+		t.Errorf("behind another task, the task is %+v", read)
+	}
+}
+
+// asking asks a question about each message, and again if the answer is "again".
+func asking(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+	if command := string(invocation.Command); command == "" || command == "null" || strings.Contains(command, "again") {
+		emit("interrupt", []any{object{"id": "question of " + invocation.RunID, "value": "Sure?"}})
+	}
+	return nil
+}
+
+// TestATaskThatWaitsIsFollowedAgain checks the first event of a stream, at which clients stop if it
+// says that the task has ended.
+func TestATaskThatWaitsIsFollowedAgain(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	for text, want := range map[string]string{"ask": "input-required", "hello": "completed"} {
+		task, _, _ := f.ask(t, "message/send", sendOf(text, nil))
+		answer := f.open(t.Context(), t, "POST", f.path("/a2a/agent"), rpc("tasks/resubscribe", object{"id": task.ID}), map[string]string{auth.HeaderKey: f.key})
+		event, err := sse.NewReader(answer.Body, 1<<20).Next()
+		check.Must(t, err)
+		check.Must(t, answer.Body.Close())
+		if said := string(event.Data); !strings.Contains(said, `"state":"`+want+`"`) || !strings.Contains(said, `"artifacts":[`) {
+			t.Errorf("%s: the first event is %s", text, said)
+		}
+	}
+}
+
 func TestAgentsCancelTasks(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, echoing)

@@ -61,7 +61,10 @@ func (t tasks) events(ctx context.Context, stream func(yields) error) iter.Seq2[
 // follow sends a task, the text of its answer while it is written, and the outcome. A task that
 // is silent repeats its status, so that the connection stays open.
 func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
-	task := &a2a.Task{ID: r.task(), ContextID: r.Thread, Status: a2a.TaskStatus{State: stateOf(r.Status), Timestamp: &r.Updated}}
+	task, err := t.show(ctx, r, new(0))
+	if err != nil {
+		return err
+	}
 	if !yield(task, nil) {
 		return errLeft
 	}

@@ -3,16 +3,20 @@ package agentserver
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/a2aproject/a2a-go/a2a"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -39,6 +43,11 @@ type taskRun struct {
 			Task a2a.TaskID `json:"task_id"`
 		} `json:"a2a"`
 	} `json:"metadata"`
+	Kwargs struct {
+		Command struct {
+			Resume json.RawMessage `json:"resume"`
+		} `json:"command"`
+	} `json:"kwargs"`
 }
 
 // task returns the id of the task that the run belongs to.
@@ -49,6 +58,12 @@ func (r taskRun) task() a2a.TaskID {
 func (r taskRun) path() string { return threadPath(r.Thread) + "/runs/" + r.ID }
 
 func threadPath(thread string) string { return "/threads/" + thread }
+
+// answers reports whether the run answers the question of the run before it, and says nothing about
+// tasks: a person has answered in another way than by this protocol.
+func (r taskRun) answers() bool {
+	return r.Metadata.A2A.Task == "" && state.Present(r.Kwargs.Command.Resume) != nil
+}
 
 // find returns the newest run of a task.
 func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err error) {
@@ -64,6 +79,7 @@ func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err e
 	case err != nil:
 		return newest, t.refuse(ctx, err)
 	}
+	var later []taskRun // runs that are no part of the task, the newest first
 	for offset := 0; ; offset += runsAtOnce {
 		var page []taskRun // the newest first
 		at := url.URL{Path: threadPath(thread) + "/runs", RawQuery: fmt.Sprintf("limit=%d&offset=%d", runsAtOnce, offset)}
@@ -72,13 +88,27 @@ func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err e
 		}
 		for _, r := range page {
 			if r.ID == first || (r.Assistant == t.agent.ID && r.task() == task) {
-				return r, nil
+				return r.answered(later), nil
 			}
+			later = append(later, r)
 		}
 		if len(page) < runsAtOnce {
 			return newest, nil
 		}
 	}
+}
+
+// answered returns the newest run of the task of r, if r is the newest that says so. Of the later
+// runs, the newest first, those that answer its questions one after the other belong to the task.
+func (r taskRun) answered(later []taskRun) taskRun {
+	for _, next := range slices.Backward(later) {
+		if next.Assistant != r.Assistant || !next.answers() {
+			break
+		}
+		next.Metadata.A2A.Task = r.task()
+		r = next
+	}
+	return r
 }
 
 // runsAtOnce is how many runs of a thread are read at a time in search of the runs of a task.
@@ -98,7 +128,36 @@ func (t tasks) show(ctx context.Context, r taskRun, history *int) (*a2a.Task, er
 	if err := t.read(ctx, url.URL{Path: r.path() + "/join"}, &left); err != nil {
 		return nil, t.refuse(ctx, err)
 	}
-	return task, left.complete(task, r, history)
+	if err := left.complete(task, r, history); err != nil || task.Status.State != a2a.TaskStateInputRequired {
+		return task, err
+	}
+	waiting, busy, err := t.waits(ctx, r, left)
+	if err == nil && !waiting && !busy {
+		task.Status.State = a2a.TaskStateCanceled
+	}
+	return task, err
+}
+
+// waits reports whether the context of a task still waits for the answer to the question that the
+// newest run of the task has left behind, and whether another run is at work in the context, which
+// passes over the question unless it is cancelled before it starts.
+func (t tasks) waits(ctx context.Context, r taskRun, left leftValues) (waiting, busy bool, err error) {
+	type question struct{ ID string }
+	var asked []question
+	var conversation struct {
+		Status     thread.Status
+		Interrupts map[string][]question
+	}
+	if err := json.Unmarshal(left[run.MemberQuestions], &asked); err != nil {
+		return false, false, fmt.Errorf("read the questions of a run: %w", err)
+	}
+	if err := t.read(ctx, url.URL{Path: threadPath(r.Thread)}, &conversation); err != nil {
+		return false, false, t.refuse(ctx, err)
+	}
+	for _, open := range conversation.Interrupts {
+		waiting = waiting || slices.ContainsFunc(open, func(q question) bool { return slices.Contains(asked, q) })
+	}
+	return waiting, conversation.Status == thread.StatusBusy, nil
 }
 
 // stateOf returns the state of a task whose newest run has a status.
@@ -130,7 +189,7 @@ func (t tasks) OnCancelTask(ctx context.Context, params *a2a.TaskIDParams) (*a2a
 		return nil, err
 	}
 	if r.Status.Final() {
-		return nil, fmt.Errorf("%w: it is %s", a2a.ErrTaskNotCancelable, stateOf(r.Status))
+		return t.withdraw(ctx, r)
 	}
 	err = t.exchange(ctx, http.MethodPost, url.URL{Path: r.path() + "/cancel", RawQuery: "wait=true"}, nil, nil)
 	if isMissing(err) {
@@ -140,6 +199,23 @@ func (t tasks) OnCancelTask(ctx context.Context, params *a2a.TaskIDParams) (*a2a
 		return nil, t.refuse(ctx, err)
 	}
 	return t.OnGetTask(ctx, &a2a.TaskQueryParams{ID: params.ID})
+}
+
+// withdraw cancels a task whose newest run has ended: the graph ends where it has asked its
+// question, so that nobody can answer it any more. A task that does not wait cannot be cancelled.
+func (t tasks) withdraw(ctx context.Context, r taskRun) (*a2a.Task, error) {
+	task, err := t.show(ctx, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	if task.Status.State != a2a.TaskStateInputRequired {
+		return nil, fmt.Errorf("%w: it is %s", a2a.ErrTaskNotCancelable, task.Status.State)
+	}
+	end := map[string]any{"values": nil, "as_node": thread.EndNode}
+	if err := t.exchange(ctx, http.MethodPost, url.URL{Path: threadPath(r.Thread) + "/state"}, end, nil); err != nil {
+		return nil, t.refuse(ctx, err)
+	}
+	return t.show(ctx, r, nil)
 }
 
 func (t tasks) OnSendMessage(ctx context.Context, params *a2a.MessageSendParams) (a2a.SendMessageResult, error) {
@@ -206,6 +282,7 @@ func (t tasks) goOn(ctx context.Context, message *a2a.Message, body map[string]a
 	if task.Status.State == a2a.TaskStateInputRequired {
 		delete(body, "input")
 		body["command"] = map[string]any{"resume": answerOf(message)}
+		body["multitask_strategy"] = run.Reject // another run may have another question
 	}
 	body["metadata"] = map[string]any{"a2a": map[string]any{"task_id": message.TaskID}}
 	return r.Thread, nil
