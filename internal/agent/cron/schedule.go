@@ -75,6 +75,11 @@ func (c Content) next(after time.Time) (time.Time, error) {
 	return clock.Cut(at), nil
 }
 
+// sameTimes reports whether the cron fires at the same times as another.
+func (c Content) sameTimes(as Content) bool {
+	return c.Schedule == as.Schedule && c.Timezone == as.Timezone && c.Enabled == as.Enabled && c.End.Equal(as.End)
+}
+
 // nextIn returns the first time of a schedule after a moment, zero if there is no such time in the
 // next years. A time that the clocks of the zone skip is skipped, and a time that they show twice
 // counts twice. The schedule reads clocks that never change: the zone's clocks until they change,

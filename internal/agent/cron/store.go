@@ -106,16 +106,21 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
 	return record.One(ctx, s.Table, "cron", ref.key(), NotFound(ref), decode)
 }
 
-// Update changes the content of a cron, and plans the cron again. A cron that is not enabled any
-// more does not fire, also for a due time whose run could not be created.
+// Update changes the content of a cron, and plans the cron again if its times have changed: a due
+// time that no timer has noticed yet is kept otherwise. A cron that is not enabled any more does
+// not fire, also for a due time whose run could not be created.
 func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cron, error) {
 	return s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
+		before := c.Content
 		change(&c.Content)
 		c.Updated = now
 		if !c.Enabled {
 			c.serving = time.Time{} // a timer that failed does not try again
 		}
 		body := record.Encode(c.Content)
+		if c.sameTimes(before) {
+			return body, c.checkSize(body)
+		}
 		return body, errors.Join(c.checkSize(body), c.plan(now))
 	})
 }

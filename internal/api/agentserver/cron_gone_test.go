@@ -92,3 +92,15 @@ func TestACronWithoutItsAssistantMakesNoThread(t *testing.T) {
 	c.wantEnabled(t, "without its assistant", cron, false, nil)
 	c.wantRuns(t, "without its assistant", cron)
 }
+
+// TestAChangeKeepsADueTime changes a cron after its due time, before a timer looks at it.
+func TestAChangeKeepsADueTime(t *testing.T) {
+	t.Parallel()
+	c := setUpTimed(t)
+	cron, _ := c.daily(t, nil)
+	c.set(t, "2030-01-01T08:00:20Z")
+	c.patch(t, cron, object{"metadata": object{"seen": true}}, "2030-01-01T08:00:00.000000Z")
+	c.tick(t, "2030-01-01T08:00:30Z")
+	c.wantRuns(t, "after the change", cron, "2030-01-01T08:00")
+	c.patch(t, cron, object{"schedule": "0 9 * * *"}, "2030-01-01T09:00:00.000000Z")
+}
