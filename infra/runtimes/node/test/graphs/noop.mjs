@@ -11,7 +11,9 @@ const see = (_state, { configurable, metadata, context }) => ({
 export const seeing = new StateGraph(Annotation.Root({ n: Annotation() })).addNode("see", see).addEdge(START, "see");
 
 /** Names the tracers of the run. */
-const nameTracers = (_, { callbacks }) => ({ n: callbacks.handlers.filter(({ name }) => name === "langchain_tracer").map(({ projectName, exampleId }) => [projectName, exampleId]) });
+const nameTracers = (_, { callbacks }) => ({
+  n: (callbacks?.handlers ?? []).filter(({ name }) => name === "langchain_tracer").map(({ projectName, exampleId }) => [projectName, exampleId]),
+});
 export const traced = new StateGraph(Annotation.Root({ n: Annotation() })).addNode("name", nameTracers).addEdge(START, "name");
 
 const own = new Client();
