@@ -16,6 +16,7 @@ const CHECKPOINTS = "@langchain/langgraph-checkpoint";
  * @property {any} graphs the package of graphs
  * @property {any} checkpoints the package of checkpointers and stores
  * @property {() => Promise<any>} tracers its tracers of runs
+ * @property {() => Promise<any>} messages its functions for the events of messages
  * @property {any} schemas its functions for JSON schemas; null where there are none
  * @property {ReturnType<typeof abilitiesOf>} abilities of the release
  */
@@ -66,10 +67,12 @@ async function load(manifest, condition) {
   const graphs = await readManifest(manifest);
   if (/^0\.[01]\./.test(graphs.version)) throw new UserError(`release ${graphs.version} of the framework is too old: graphs of 0.2.0 and newer are hosted`);
   const checkpoints = await readManifest(require.resolve(`${CHECKPOINTS}/package.json`));
+  const core = async (entry) => get(await readManifest(require.resolve(`${CORE}/package.json`)), entry);
   return {
     graphs: await get(graphs, "."),
     checkpoints: await get(checkpoints, "."),
-    tracers: async () => get(await readManifest(require.resolve(`${CORE}/package.json`)), "./tracers/tracer_langchain"),
+    tracers: () => core("./tracers/tracer_langchain"),
+    messages: () => core("./language_models/compat"),
     schemas: graphs.exports["./zod/schema"] ? await get(graphs, "./zod/schema").catch(() => null) : null,
     pregel: await get(graphs, "./pregel"),
     abilities: abilitiesOf(graphs.version),

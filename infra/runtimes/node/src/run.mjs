@@ -4,6 +4,7 @@ import { CommandError, DataError, describeError } from "./errors.mjs";
 import { placeOf } from "./load.mjs";
 import { reaching } from "./loopback.mjs";
 import { asTask, placeIn, Recorder } from "./recorder.mjs";
+import { Transformers } from "./transformers.mjs";
 import { Unfinished } from "./unfinished.mjs";
 
 const INTERRUPTED = "__interrupt__";
@@ -117,16 +118,21 @@ export class Run {
       if (!framework.abilities.messages) callbacks.push(new Messages((ns, payload) => this.#show(ns, "messages", payload, recorder)));
     }
     if (callbacks.length > 0) config.callbacks = callbacks;
-    let failure;
+    let failure, transformers;
     try {
+      transformers = await Transformers.of(graph, framework, invocation.streamModes, this.outlet.emit, newest !== undefined);
       for await (const chunk of await this.#chunks(graph, given, config, framework)) {
         const [ns, mode, payload] = chunk.length === 2 ? [[], ...chunk] : chunk; // releases before 0.2.9 name no namespace
+        await transformers?.take(ns ?? [], mode, payload);
         this.#show(ns ?? [], mode, payload, recorder);
+        if (mode === "checkpoints" && !ns?.length) transformers?.begin();
         const full = this.outlet.drain();
         if (full) await full;
       }
+      await transformers?.end();
     } catch (error) {
       failure = { error };
+      await transformers?.fail(error);
     }
     if (this.signal.aborted) return;
     await recorder.finish();

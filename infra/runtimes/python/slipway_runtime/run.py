@@ -25,6 +25,7 @@ from .invocation import Invocation, Update
 from .loader import Source, place_of
 from .loopback import reaching
 from .recorder import Recorder
+from .transformers import SHOWN, Transformers
 from .unfinished import Unfinished
 
 log = logging.getLogger("slipway_runtime")
@@ -47,6 +48,8 @@ class Run:
         self._unfinished: Unfinished | None = None
         # Of graphs whose checkpoints the server keeps.
         self._recorder: Recorder | None = None
+        # Of graphs whose transformers make something for clients.
+        self._transformers: Transformers | None = None
 
     @property
     def _shows_messages(self) -> bool:
@@ -133,9 +136,16 @@ class Run:
             callbacks.append(self._unfinished.structured)
         if callbacks:
             config["callbacks"] = callbacks
-        async with _finishing(recorder, graph), contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
+        if recorder is not None and SHOWN.issubset(invocation.stream_modes):
+            self._transformers = Transformers.of(graph, self._outlet.emit, has_checkpoint=recorder.checkpointer.newest("") is not None)
+        transforming = self._transformers.running() if self._transformers is not None else contextlib.nullcontext()
+        async with _finishing(recorder, graph), transforming, contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
             async for ns, mode, payload in chunks:
+                if self._transformers is not None:
+                    await self._transformers.take(ns, mode, payload)
                 self._show(ns, mode, payload, recorder)
+                if self._transformers is not None and mode == "checkpoints" and not ns:
+                    self._transformers.begin()
                 if self._outlet.full:
                     await self._outlet.drain()
 
@@ -146,6 +156,8 @@ class Run:
         modes = modes & {*_MODES} | ({"checkpoints"} if recorder else {"values"})
         if self._unfinished is not None:
             modes = modes | {"tasks"}  # tells when a step has finished
+        if self._transformers is not None:
+            modes = modes | self._transformers.modes
         context = invocation.context_for(getattr(graph, "context_schema", None))
         options = stream_options(modes, invocation.durability if recorder is not None else None, context)
         if invocation.interrupt_before:
