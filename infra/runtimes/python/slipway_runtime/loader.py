@@ -186,11 +186,10 @@ def _is_factory(value: Any) -> bool:
 async def _call(factory: Callable[..., Any], config: dict[str, Any], runtime: ServerRuntime) -> Any:
     arguments: dict[str, Any] = {}
     positional = []
-    for parameter in inspect.signature(factory).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        kind = str(getattr(parameter.annotation, "__name__", parameter.annotation))
-        if parameter.name == "runtime" or "Runtime" in kind:
+    parameters = [p for p in inspect.signature(factory).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    for parameter in parameters:
+        kind = _kind(parameter)
+        if _takes_runtime(parameter, kind, alone=len(parameters) == 1):
             value: Any = runtime
         elif parameter.name == "config" or "RunnableConfig" in kind or (parameter.default is parameter.empty and not positional and not arguments):
             value = config
@@ -204,6 +203,20 @@ async def _call(factory: Callable[..., Any], config: dict[str, Any], runtime: Se
         return await factory(*positional, **arguments)
     value = await asyncio.to_thread(factory, *positional, **arguments)
     return await value if inspect.isawaitable(value) else value
+
+
+def _kind(parameter: inspect.Parameter) -> str:
+    return str(getattr(parameter.annotation, "__name__", parameter.annotation))
+
+
+def _takes_runtime(parameter: inspect.Parameter, kind: str, *, alone: bool) -> bool:
+    """The framework's own server goes by the annotation. It gives the only parameter of a factory
+    the config if that is annotated with another class, such as the runtime that nodes get."""
+    if "ServerRuntime" in kind or kind in ("_ExecutionRuntime", "_ReadRuntime"):
+        return True
+    if alone and parameter.annotation is not parameter.empty:
+        return False
+    return parameter.name == "runtime" or "Runtime" in kind
 
 
 def warn_of_own_checkpointer(graph_id: str, graph: PregelProtocol) -> None:

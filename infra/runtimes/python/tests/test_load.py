@@ -99,6 +99,11 @@ WAYS = {
     "two arguments": ("two.py", "./two.py:make", GRAPH + "def make(config, runtime):\n    runtime.store\n    return builder"),
     "runtime": ("runtime.py", "./runtime.py:make", GRAPH + "from langgraph_sdk.runtime import ServerRuntime\nseen = []\ndef make(r: ServerRuntime[Context]):\n"
                 "    seen.append(r.access_context)\n    assert r.execution_runtime is None or seen == ['assistants.read', 'threads.create_run']\n    return builder"),
+    # What has the framework's own runtime of a run in mind gets a config, as from its own server.
+    "another runtime": ("another.py", "./another.py:make", GRAPH + "from langgraph.runtime import Runtime\ndef make(runtime: Runtime):\n"
+                        "    runtime.get('configurable')\n    return builder"),
+    "a runtime in quotes": ("quoted.py", "./quoted.py:make", "from __future__ import annotations\n" + GRAPH + "from typing import TYPE_CHECKING\n"
+                            "if TYPE_CHECKING:\n    from langgraph_sdk.runtime import ServerRuntime\ndef make(r: ServerRuntime):\n    r.access_context\n    return builder"),
     "partial": ("partial.py", "./partial.py:make", GRAPH + "import functools\nmake = functools.partial(lambda b: b.compile(), builder)"),
     "asynchronous context": ("entered.py", "./entered.py:make", GRAPH + "import contextlib\n@contextlib.asynccontextmanager\nasync def make():\n    yield builder.compile()"),
     "context": ("context.py", "./context.py:make", GRAPH + "import contextlib\n@contextlib.contextmanager\ndef make():\n    yield builder.compile()"),
