@@ -151,6 +151,8 @@ def _module_name(directory: Path, file: Path) -> str:
     the classes in it by module: it must be the same in every process. Where an installed package
     has the first part of that name, one that nothing else has."""
     parts = file.relative_to(directory).with_suffix("").parts if file.is_relative_to(directory) else (file.stem,)
+    if parts == ("__init__",):
+        return "slipway_graph_root"  # a package whose directory has no name that is the same everywhere
     if not all(part.isidentifier() for part in parts):
         return "slipway_graph_" + "_".join("".join(c if c.isalnum() else "_" for c in part) for part in parts)
     try:

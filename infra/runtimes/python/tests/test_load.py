@@ -111,6 +111,7 @@ WAYS = {
     "a package that cannot be imported": ("broken/graph.py", "./broken/graph.py:graph", GRAPH + "graph = builder.compile()"),
     "any arguments": ("anything.py", "./anything.py:make", GRAPH + "def make(*args, **kwargs):\n    return builder"),
     "an object": ("called.py", "./called.py:make", GRAPH + "class Make:\n    async def __call__(self, config, *, runtime=None):\n        return builder\nmake = Make()"),
+    "the root is a package": ("__init__.py", "./__init__.py:graph", GRAPH + "from .beneath import READY\ngraph = builder.compile()"),
     "a dependency that is a package": ("shared.py", "./shared.py:graph", GRAPH + "from common.words import READY\ngraph = builder.compile()"),
     # As with an installed package, whose finder comes after that of sys.path.
     "beside a dependency that is a package": ("beside.py", "./beside.py:graph", GRAPH + "import importlib.util\n"
@@ -124,6 +125,7 @@ def test_every_way_to_name_a_graph(tmp_path: Path) -> None:
     for path, _, text in WAYS.values():
         write(tmp_path, path, text)
     write(tmp_path, "src/my_agent/tools.py", "ready = True")
+    write(tmp_path, "beneath.py", "READY = True")
     write(tmp_path, "again/__init__.py", "READY = True\nfrom .graph import graph")
     write(tmp_path, "broken/__init__.py", "import no_such_module")
     write(tmp_path, "libs/common/__init__.py", "")
