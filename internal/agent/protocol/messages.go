@@ -47,6 +47,8 @@ type message struct {
 	reason string
 	// response is what the model's provider says about its response, nil if it says nothing.
 	response map[string]any
+	// added is what the provider adds to the message beside its contents, nil if it adds nothing.
+	added map[string]any
 	// nameless says that the agent gave the message no id.
 	nameless bool
 	// plain is what the chunks of the message repeat, found in one of the first learnt chunks.
@@ -64,6 +66,7 @@ type chunkHead struct {
 	Calls    []toolCall        `json:"tool_calls"`
 	Usage    json.RawMessage   `json:"usage_metadata"`
 	Response json.RawMessage   `json:"response_metadata"`
+	Added    json.RawMessage   `json:"additional_kwargs"`
 	Position string            `json:"chunk_position"`
 	CallID   string            `json:"tool_call_id"`
 	Name     string            `json:"name"`
@@ -216,17 +219,27 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 		m.usage = state.MergePieces(m.usage, usage)
 	}
 	m.reason = cmp.Or(head.reason(), m.reason)
-	if response := head.response(); m.response == nil {
-		m.response = response
-	} else {
-		state.MergePieces(m.response, response)
-	}
+	m.response = joined(m.response, membersOf(head.Response))
+	m.added = joined(m.added, membersOf(head.Added))
 }
 
-// response returns what the model's provider says about its response, nil if it says nothing.
-func (h chunkHead) response() map[string]any {
-	response, _ := state.DecodePiece(h.Response).(map[string]any)
-	return response
+// membersOf returns the members of a piece that is an object, nil for other pieces and for an empty
+// object.
+func membersOf(piece json.RawMessage) map[string]any {
+	if len(piece) <= len("{}") { // most chunks have nothing here
+		return nil
+	}
+	members, _ := state.DecodePiece(piece).(map[string]any)
+	return members
+}
+
+// joined adds the members of a later piece to those of the earlier pieces.
+func joined(earlier, later map[string]any) map[string]any {
+	if earlier == nil {
+		return later
+	}
+	state.MergePieces(earlier, later)
+	return earlier
 }
 
 // reasons maps the reasons of model providers for the end of a message to the reasons of the
@@ -270,6 +283,9 @@ func (t *Translator) finishMessage(m *message, cut bool) {
 	}
 	if len(m.response) > 0 {
 		finish["metadata"] = m.response
+	}
+	if len(m.added) > 0 {
+		finish["additional_kwargs"] = m.added
 	}
 	t.emitMessage(m, finish)
 }
@@ -344,8 +360,11 @@ func (t *Translator) replayOne(head chunkHead, node string, namespace []string) 
 	}
 	if m := t.messages.find(head.ID); m != nil {
 		m.reason = cmp.Or(m.reason, head.reason())
-		if whole := head.response(); len(whole) > 0 {
+		if whole := membersOf(head.Response); len(whole) > 0 {
 			m.response = whole
+		}
+		if whole := membersOf(head.Added); len(whole) > 0 {
+			m.added = whole
 		}
 		t.finishMessage(m, false)
 		return

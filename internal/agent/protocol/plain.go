@@ -43,7 +43,7 @@ func (t *Translator) plainChunk(data json.RawMessage, namespace []string) bool {
 // learn notes what the chunk repeats if the chunk adds a text to the message, and nothing else.
 func (m *message) learn(data json.RawMessage, head chunkHead) {
 	if m.learnt == mostLearnt || len(head.Content) == 0 || head.Content[0] != '"' || head.Position != "" ||
-		len(head.Pieces)+len(head.Calls) > 0 || (head.Usage != nil && string(head.Usage) != "null") || head.reason() != "" {
+		len(head.Pieces)+len(head.Calls) > 0 || membersOf(head.Added) != nil || (head.Usage != nil && string(head.Usage) != "null") || head.reason() != "" {
 		return
 	}
 	m.learnt++

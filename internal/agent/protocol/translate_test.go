@@ -83,6 +83,28 @@ func TestTranslation(t *testing.T) {
 				`messages @model {"event":"message-finish","id":"m3","metadata":{"model_name":"o"},"reason":"stop","run_id":"m3"}`,
 			},
 		},
+		"a message has what its provider adds to it": {
+			steps: []step{
+				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"a","additional_kwargs":{"signature":"x","n":{"a":1}}},{"graph_node":"model"}]`},
+				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"b","additional_kwargs":{"signature":"x","n":{"a":1}}},{"graph_node":"model"}]`},
+				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"","additional_kwargs":{},"chunk_position":"last"},{"graph_node":"model"}]`},
+				token("m2", ""),
+				update("model", `"messages":[{"type":"ai","id":"m2","content":"","additional_kwargs":{"of":"m2"}},{"type":"ai","id":"m3","content":"","additional_kwargs":{"of":"m3"}}]`),
+			},
+			methods: []string{"messages"},
+			want: []string{
+				`messages @model {"event":"message-start","id":"m1","metadata":{"graph_node":"model"},"role":"ai","run_id":"m1"}`,
+				`messages @model {"content":{"text":"","type":"text"},"event":"content-block-start","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"event":"content-block-delta","index":0,"delta":{"type":"text-delta","text":"a"},"id":"m1","run_id":"m1"}`,
+				`messages @model {"event":"content-block-delta","index":0,"delta":{"type":"text-delta","text":"b"},"id":"m1","run_id":"m1"}`,
+				`messages @model {"content":{"text":"ab","type":"text"},"event":"content-block-finish","id":"m1","index":0,"run_id":"m1"}`,
+				`messages @model {"additional_kwargs":{"n":{"a":2},"signature":"xx"},"event":"message-finish","id":"m1","reason":"stop","run_id":"m1"}`,
+				`messages @model {"event":"message-start","id":"m2","metadata":{"graph_node":"model"},"role":"ai","run_id":"m2"}`,
+				`messages @model {"additional_kwargs":{"of":"m2"},"event":"message-finish","id":"m2","reason":"stop","run_id":"m2"}`,
+				`messages @model {"event":"message-start","id":"m3","role":"ai","run_id":"m3"}`,
+				`messages @model {"additional_kwargs":{"of":"m3"},"event":"message-finish","id":"m3","reason":"stop","run_id":"m3"}`,
+			},
+		},
 		"a message that was too long says so": {
 			steps: []step{
 				{run.EventMessages, `[{"type":"AIMessageChunk","id":"m1","content":"","response_metadata":{"finish_reason":"length"}},{"graph_node":"model"}]`},
