@@ -33,7 +33,7 @@ export class Transformers {
     const factories = graph.streamTransformers ?? [];
     if (factories.length === 0 || !SHOWN.every((mode) => streamModes.has(mode)) || !framework.graphs.createGraphRunStream) return undefined;
     const messages = await framework.messages();
-    // From here on nothing waits: what a transformer pushes is heard only once its channels are wired.
+    // From here on nothing waits: what a transformer pushes is heard once its channels are wired.
     const made = factories.map((factory) => begun(factory())).filter(({ transformer }) => !framework.graphs.isNativeTransformer(transformer));
     if (!made.some(({ projection }) => Object.values(projection).some(isForClients))) return undefined;
     return new Transformers(made, framework, messages, emit, hasCheckpoint);

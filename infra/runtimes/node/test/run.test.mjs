@@ -82,7 +82,7 @@ test("a run is traced where its client says", async (t) => {
     for (const mode of ["updates", "messages"]) {
       const thread = new Thread(tracing, "traced");
       await thread.invoke({ input: { n: 1 }, tracer: wanted, stream_mode: [mode] });
-      // From core 1.4 on, a tracer that is told no project finds the project of the environment later.
+      // From core 1.4 on, a tracer without a project finds that of the environment later.
       assert.deepEqual(thread.state.values.n.map(([project, example]) => [project ?? "its own", example ?? undefined]), tracers);
     }
   }
