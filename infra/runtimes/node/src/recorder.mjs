@@ -46,6 +46,8 @@ export class Recorder {
     this.#thread = thread;
     this.#emit = emit;
     this.checkpointer = new (checkpointerOf(framework))(thread, this);
+    /** Whether a checkpoint of the graph itself was sent. */
+    this.hasSent = false;
     graph.checkpointer = this.checkpointer;
     this.#deltas = deltaChannels(graph);
   }
@@ -138,6 +140,7 @@ export class Recorder {
       persistent: ns !== "" && !ns.includes(":"),
     });
     const results = ns === "" ? `,"results":${this.checkpointer.results(saved, names)}` : "";
+    this.hasSent ||= ns === "";
     this.#emit("checkpoint", `${head.slice(0, -1)}${results},${view.slice(1, -1)},"data":"${this.checkpointer.data(saved).toString("base64")}"}`);
   }
 

@@ -125,7 +125,7 @@ export class Run {
         const [ns, mode, payload] = chunk.length === 2 ? [[], ...chunk] : chunk; // releases before 0.2.9 name no namespace
         await transformers?.take(ns ?? [], mode, payload);
         this.#show(ns ?? [], mode, payload, recorder);
-        if (mode === "checkpoints" && !ns?.length) transformers?.begin();
+        if (recorder.hasSent) transformers?.begin();
         const full = this.outlet.drain();
         if (full) await full;
       }
@@ -136,6 +136,7 @@ export class Run {
     }
     if (this.signal.aborted) return;
     await recorder.finish();
+    transformers?.begin();
     if (failure) throw failure.error;
     if (!framework.abilities.pauses) await this.#tellPause(graph);
     if (this.paused === "inside") this.outlet.emit("interrupt", "[]");

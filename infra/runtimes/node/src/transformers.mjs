@@ -73,7 +73,6 @@ export class Transformers {
     for (const message of this.#messages.values()) await this.#finish(message);
     this.#source.end();
     await this.#done;
-    this.begin();
   }
 
   /** Tells the transformers that the run has failed. */

@@ -118,6 +118,12 @@ class Recorder:
                 return
             self._send(self._queue.popleft())
 
+    @property
+    def has_sent(self) -> bool:
+        """Whether a checkpoint of the graph itself was sent. The framework saves in the background,
+        so this may come after the event of the stream mode."""
+        return "" in self._shown
+
     def _send(self, entry: _Entry) -> None:
         saved = entry.saved
         if entry.task_id is not None:

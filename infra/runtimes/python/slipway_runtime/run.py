@@ -139,12 +139,12 @@ class Run:
         if recorder is not None and SHOWN.issubset(invocation.stream_modes):
             self._transformers = Transformers.of(graph, self._outlet.emit, has_checkpoint=recorder.checkpointer.newest("") is not None)
         transforming = self._transformers.running() if self._transformers is not None else contextlib.nullcontext()
-        async with _finishing(recorder, graph), transforming, contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
+        async with transforming, _finishing(recorder, graph), contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
             async for ns, mode, payload in chunks:
                 if self._transformers is not None:
                     await self._transformers.take(ns, mode, payload)
                 self._show(ns, mode, payload, recorder)
-                if self._transformers is not None and mode == "checkpoints" and not ns:
+                if self._transformers is not None and recorder is not None and recorder.has_sent:
                     self._transformers.begin()
                 if self._outlet.full:
                     await self._outlet.drain()
