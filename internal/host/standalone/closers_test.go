@@ -10,6 +10,7 @@ import (
 )
 
 func TestClosersCloseThePartThatWasOpenedLastFirst(t *testing.T) {
+	t.Parallel()
 	var closers standalone.Closers
 	var closed []string
 	first, last := errors.New("the table is busy"), errors.New("the agents are busy")

@@ -44,14 +44,13 @@ func (m *missing) list() (refs []revision.Ref) {
 // startMissing starts the serving releases that Restore could not start. It ends at the first
 // failure: the table may still take no write, so the other releases would fail, too.
 func (r *Rollout) startMissing(ctx context.Context) error {
-	for _, ref := range r.missing.list() {
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err := r.startIfMissing(ctx, ref); err != nil {
+	refs := r.missing.list()
+	for len(refs) > 0 && ctx.Err() == nil {
+		if err := r.startIfMissing(ctx, refs[0]); err != nil {
 			return err
 		}
-		r.missing.remove(ref)
+		r.missing.remove(refs[0])
+		refs = refs[1:]
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func TestAttackFilesThatGrowWhenTheyAreCopied(t *testing.T) {
 
 // TestAttackPackagesThatGrowWhenTheyAreKept has a package whose installation leaves a file with a
 // hole.
-func TestAttackPackagesThatGrowWhenTheyAreKept(t *testing.T) { //nolint:paralleltest // it changes PATH
+func TestAttackPackagesThatGrowWhenTheyAreKept(t *testing.T) {
 	bin := t.TempDir()
 	check.Must(t, childtest.Open(bin))
 	for name, script := range map[string]string{
