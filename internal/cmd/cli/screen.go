@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
@@ -29,7 +30,8 @@ const (
 // screen shows an answer above the line in which a person types.
 type screen struct {
 	terminal *term.Terminal
-	width    int
+	// width is how many columns the terminal has. A Chinese character or an emoji takes two.
+	width int
 	// line is the last line of the answer, which is redrawn as it grows; "" if there is no
 	// such line.
 	line string
@@ -43,7 +45,7 @@ func (s *screen) add(piece string) {
 			s.end()
 		}
 		for _, r := range output.Plain(part) {
-			if len([]rune(s.line)) >= s.width-1 {
+			if runewidth.StringWidth(s.line+string(r)) >= s.width {
 				s.wrap()
 			}
 			s.grow(string(r))
@@ -63,7 +65,7 @@ func (s *screen) grow(text string) {
 // wrap begins a new line with the last word, if a part of the word is in the line.
 func (s *screen) wrap() {
 	word := ""
-	if at := strings.LastIndexByte(s.line, ' '); at > s.width/2 {
+	if at := strings.LastIndexByte(s.line, ' '); at > 0 && runewidth.StringWidth(s.line[:at]) > s.width/2 {
 		s.line, word = s.line[:at], s.line[at+1:]
 	}
 	s.draw()
@@ -99,7 +101,7 @@ func (s *screen) mark() {
 
 // forget removes the text that was typed last, which is above the line that is being typed.
 func (s *screen) forget(typed string) {
-	lines := 1 + (len(prompt)+len([]rune(typed)))/s.width
+	lines := 1 + runewidth.StringWidth(prompt+typed)/s.width
 	s.write(strings.Repeat(up, lines-1) + up + "\r\x1b[J")
 }
 

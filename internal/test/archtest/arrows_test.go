@@ -85,6 +85,7 @@ var modules = map[string][]string{
 	"github.com/opencontainers":         {"internal/seam/registry/files"},
 	"github.com/moby/moby":              {"internal/seam/build/docker", "internal/seam/compute/docker"},
 	"github.com/cli/browser":            {"internal/cmd/cli"},
+	"github.com/mattn/go-runewidth":     {"internal/cmd/cli"},
 	"github.com/swaggest/swgui":         {"internal/api/docs"},
 	"github.com/prometheus":             {"internal/api/metrics"},
 	"github.com/robfig/cron":            {"internal/agent/cron"},

@@ -36,7 +36,7 @@ const maxEmbedded = 200_000
 
 // modulesForPeople are the modules that the program links only for its command line.
 var modulesForPeople = []string{
-	"github.com/cli/browser", "github.com/fsnotify/fsnotify", "github.com/godbus/dbus/v5", "github.com/spf13/cobra", "github.com/spf13/pflag",
+	"github.com/cli/browser", "github.com/clipperhouse/uax29/v2", "github.com/fsnotify/fsnotify", "github.com/godbus/dbus/v5", "github.com/mattn/go-runewidth", "github.com/spf13/cobra", "github.com/spf13/pflag",
 	"github.com/zalando/go-keyring", "golang.org/x/term",
 }
 
