@@ -275,7 +275,11 @@ func (o *oauthServer) metadata(t *testing.T, mux *http.ServeMux) {
 // the provider sends to the callback.
 func (o *oauthServer) visit(t *testing.T, consentURL string) url.Values {
 	t.Helper()
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{
+		// Servers that other tests close would cut the connections of the default transport.
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	answer, err := browser.Get(consentURL)
 	if err != nil {
 		t.Fatal(err)
