@@ -33,8 +33,10 @@ func traceOf(header http.Header, settings *build.HTTP) map[string]json.RawMessag
 		return trace
 	}
 	for item := range strings.SplitSeq(strings.Join(header.Values(headerBaggage), ","), ",") {
-		name, quoted, _ := strings.Cut(strings.TrimSpace(item), "=")
-		text, err := url.PathUnescape(quoted)
+		item, _, _ = strings.Cut(item, ";") // which begins the properties of the value
+		name, quoted, _ := strings.Cut(item, "=")
+		name = strings.TrimSpace(name)
+		text, err := url.PathUnescape(strings.TrimSpace(quoted))
 		if err != nil || text == "" {
 			continue
 		}

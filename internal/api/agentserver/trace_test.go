@@ -39,6 +39,9 @@ func TestAGraphSeesTheTraceOfItsRun(t *testing.T) {
 		"all values": {baggage: whole, want: map[string]string{
 			"trace": `"` + dotted + `"`, "project": `"my project"`, "tags": `["a","b"]`, "metadata": `{"n":{"big":12345678901234567890}}`,
 		}},
+		"with properties": {baggage: " " + baggage("project", "my project") + " ;kept=1; by=another", want: map[string]string{
+			"trace": `"` + dotted + `"`, "project": `"my project"`,
+		}},
 		"of another service": {baggage: "user=1, , " + baggage("other", "1"), want: map[string]string{"trace": `"` + dotted + `"`}},
 		"not readable": {
 			baggage: baggage("metadata", `{"half": "\ud800"}`, "metadata", `{"open": `, "metadata", `[1]`, "tags", "") + "," + publicname.Tracing("project") + "=%zz",
