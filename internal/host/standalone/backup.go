@@ -43,7 +43,7 @@ type Manifest struct {
 // processes, caches that builds fill again, files that the next start erases, and the files of the
 // table and of the keys, which the backup has as they were at one moment.
 var left = map[string]bool{
-	lockFile: true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
+	lockFile: true, lostAndFound: true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
 	"builds/erased": true, "agents/erased": true, "agents/releases": true, "agents/s": true,
 	DatabaseFile: true, DatabaseFile + "-wal": true, DatabaseFile + "-shm": true, KeyFile: true,
 }

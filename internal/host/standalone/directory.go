@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
@@ -22,7 +23,7 @@ func openDirectory(data string) error {
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
 		return err
 	}
-	entries, err := os.ReadDir(data)
+	entries, err := entriesOf(data)
 	if err != nil {
 		return err
 	}
@@ -33,6 +34,16 @@ func openDirectory(data string) error {
 		return fmt.Errorf("the data directory is open to other users and cannot be closed: %w", err)
 	}
 	return nil
+}
+
+// lostAndFound is the directory that some file systems make at the root of a disk. A disk that is
+// mounted as the data directory has it, and nothing else, when it is new.
+const lostAndFound = "lost+found"
+
+// entriesOf returns the entries of a data directory, except lostAndFound.
+func entriesOf(data string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(data)
+	return slices.DeleteFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() == lostAndFound }), err
 }
 
 // ownFile makes a file that only this user can read. SQLite gives its journals the mode of the

@@ -22,6 +22,7 @@ func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	check.Must(t, os.Mkdir(data, 0o755))
+	check.Must(t, os.Mkdir(filepath.Join(data, "lost+found"), 0o700)) // as on a new disk
 	check.Must(t, os.Chmod(data, 0o755))
 	for range 2 {
 		_, stop := serve(t, data)

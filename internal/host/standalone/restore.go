@@ -73,7 +73,7 @@ func empty(data string) (exists bool, err error) {
 
 // noFiles returns an error for a directory with entries other than the given ones.
 func noFiles(data string, except ...string) error {
-	entries, err := os.ReadDir(data)
+	entries, err := entriesOf(data)
 	for _, entry := range entries {
 		if !slices.Contains(except, entry.Name()) {
 			return fmt.Errorf("the data directory %s is not empty: %w", data, fs.ErrExist)

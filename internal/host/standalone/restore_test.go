@@ -34,6 +34,7 @@ func TestARestoreKeepsTheDirectory(t *testing.T) {
 		disk, beside := filepath.Join(t.TempDir(), "disk"), t.TempDir()
 		// A killed restore has left this.
 		check.Must(t, os.MkdirAll(filepath.Join(disk, ".slipway-restoring-123", "logs"), 0o700))
+		check.Must(t, os.Mkdir(filepath.Join(disk, "lost+found"), 0o700))
 		check.Must(t, os.Chmod(disk, 0o755))
 		before, err := os.Stat(disk)
 		check.Must(t, err)
