@@ -1027,8 +1027,9 @@ type RunCreate struct {
 	// FeedbackKeys Accepted; there are no `feedback` events, because this server collects no feedback.
 	FeedbackKeys []string `json:"feedback_keys,omitempty"`
 
-	// FrameworkTracer Where an agent that sends its traces to the framework's own service traces this run: a project, and an example of a data set. Also accepted under the name that the
-	// framework's clients send.
+	// FrameworkTracer The project, and the example of a data set, for the traces of this run. It has an effect
+	// if the agent sends traces to the framework's own service. It is also accepted under the
+	// name that the framework's clients send.
 	FrameworkTracer json.RawMessage `json:"framework_tracer,omitempty"`
 
 	// IfNotExists The action if the thread does not exist. The default is `reject`.
