@@ -22,6 +22,8 @@ class ServerStore(BaseStore):
     run one of its own."""
 
     supports_ttl = True
+    # Whether a read refreshes is left to the server; the base class would ask for it in each read.
+    ttl_config: Any = {"refresh_on_read": None}
 
     def __init__(self, server_url: str, token: str) -> None:
         # A token that is no key needs the workspace beside it.

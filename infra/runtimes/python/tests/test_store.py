@@ -24,6 +24,7 @@ class StoreServer:
         self.items: dict[tuple[tuple[str, ...], str], dict[str, Any]] = {}
         self.requests: list[tuple[str, str]] = []
         self.runs: set[str | None] = set()
+        self.refreshes: list[Any] = []
 
     def __enter__(self) -> "StoreServer":
         store = self
@@ -68,12 +69,14 @@ class StoreServer:
                 self.items[place] = {"namespace": body["namespace"], "key": body["key"], "value": body["value"], "created_at": AT, "updated_at": AT}
                 return 204, None
             case "GET", "/store/items":
+                self.refreshes.append(query.get("refresh_ttl"))
                 item = self.items.get((tuple(query["namespace"][0].split(".")), query["key"][0]))
                 return 200, item
             case "DELETE", "/store/items":
                 self.items.pop((tuple(body["namespace"]), body["key"]), None)
                 return 204, None
             case "POST", "/store/items/search":
+                self.refreshes.append(body.get("refresh_ttl"))
                 prefix = tuple(body["namespace_prefix"])
                 found = [i for (ns, _), i in sorted(self.items.items()) if ns[:len(prefix)] == prefix
                          and (body.get("filter") or {}).items() <= i["value"].items()]
@@ -132,6 +135,15 @@ def test_a_batch_reads_first_and_keeps_the_last_of_several_puts() -> None:
         assert server.items[("a",), "1"]["value"] == {"n": 2}
         assert asyncio.run(ServerStore(server.url, TOKEN).abatch(ops))[1].value == {"n": 2}
         assert server.requests.count(("PUT", "/store/items")) == 2
+
+
+def test_the_configuration_file_says_whether_a_read_begins_the_time_to_live_anew() -> None:
+    with StoreServer() as server:
+        store = ServerStore(server.url, TOKEN)
+        for refresh in [None, False, True]:
+            store.get(("a",), "1", refresh_ttl=refresh)
+            store.search(("a",), refresh_ttl=refresh)
+        assert server.refreshes == [None, None, ["false"], False, ["true"], True]
 
 
 def test_nodes_with_event_loops_of_their_own_share_a_store() -> None:
