@@ -50,11 +50,13 @@ func (s *Store) rescue(ctx context.Context, d Delivery) error {
 		return fmt.Errorf("describe workflow: %w", err)
 	}
 	now, after := s.Now(), d
+	// The version stays, so that an attempt in progress can store its outcome.
+	change := table.Update{Key: d.key(), If: table.Equals(record.Version, d.version)}
 	if lost {
 		after.round++
+		change = d.change(now, after)
 	}
 	// A later Rescue looks at the delivery again when this lease is over.
-	change := d.change(now, after)
 	change.Index = d.dueAt(slices.MaxFunc([]time.Time{d.Due, now}, time.Time.Compare))
 	renewed, err := record.Try(ctx, s.Table, change)
 	if err != nil {
