@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -73,14 +74,11 @@ func (s *Store) forget(ctx context.Context, ref Ref, keep int64, agent *AgentChe
 		queries = append(queries, keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, keep-1))
 	}
 	if agent != nil {
-		frame, err := s.table.Get(ctx, keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, agent.Number))
+		earlier, err := s.framesBefore(ctx, ref, *agent)
 		if err != nil {
-			return 0, fmt.Errorf("get frame: %w", err)
+			return 0, err
 		}
-		if base := frame.Int(attrBase); base > 0 {
-			queries = append(queries, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, base-1))
-		}
-		queries = append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, agent.Number))
+		queries = append(queries, earlier...)
 	}
 	for _, query := range queries {
 		if err := table.EraseInOrder(ctx, s.table, query, quota.Sum(&size)); err != nil {
@@ -88,4 +86,27 @@ func (s *Store) forget(ctx context.Context, ref Ref, keep int64, agent *AgentChe
 		}
 	}
 	return size, nil
+}
+
+// framesBefore asks for the frames that no read of the agent's checkpoint needs.
+func (s *Store) framesBefore(ctx context.Context, ref Ref, agent AgentCheckpoint) (queries []table.Query, err error) {
+	add := func(key table.Key, upTo func(number int64) table.Query) error {
+		frame, err := s.table.Get(ctx, key)
+		if err != nil {
+			return fmt.Errorf("get frame: %w", err)
+		}
+		if base := frame.Int(attrBase); base > 0 {
+			queries = append(queries, upTo(base-1))
+		}
+		return nil
+	}
+	err = add(keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, agent.Number), func(number int64) table.Query {
+		return keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, number)
+	})
+	for _, kept := range agent.Lasting {
+		err = cmp.Or(err, add(keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, kept.Number), func(number int64) table.Query {
+			return keys.KeptFrames(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, number)
+		}))
+	}
+	return append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, agent.Number)), err
 }

@@ -1,0 +1,54 @@
+package thread_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
+)
+
+// TestAPruningKeepsTheNewestOfALastingSubgraph checks that a pruning erases the earlier checkpoints
+// of a subgraph that lasts, and that the agent still gets the newest one.
+func TestAPruningKeepsTheNewestOfALastingSubgraph(t *testing.T) {
+	t.Parallel()
+	s, m := newStore(t)
+	ref, log := agentLog(t, s)
+	_, err := s.Create(t.Context(), ref, nil, nil, false)
+	check.Must(t, err)
+	const roots = 10
+	random := rand.NewChaCha8([32]byte{})
+	var data []byte
+	for i := range roots {
+		data = make([]byte, 16<<10)
+		_, err := random.Read(data)
+		check.Must(t, err)
+		c := graph.Checkpoint{ID: fmt.Sprint("lasting", i), NS: "lasting", Values: json.RawMessage(`{}`), Data: data, Persistent: true}
+		next, writes, err := log.Subgraph(start, c)
+		check.Must(t, err)
+		next, more := apply(t, next, thread.Change{Agent: &graph.Checkpoint{ID: fmt.Sprint("root", i), Values: json.RawMessage(`{}`)}})
+		log = next
+		check.Must(t, m.Transact(t.Context(), append(writes, more...)...))
+	}
+	of, err := s.Get(t.Context(), ref)
+	check.Must(t, err)
+	of.Lock.Checkpoint = roots - 1
+	check.Must(t, s.Prune(t.Context(), of))
+
+	kept, err := table.AllItems(t.Context(), m, keys.KeptFrames(ref.Workspace, ref.Deployment, ref.Thread, "lasting", roots))
+	check.Must(t, err)
+	if len(kept) > 2 {
+		t.Errorf("%d of %d checkpoints of the subgraph are left", len(kept), roots)
+	}
+	read, err := s.ReadFrame(t.Context(), thread.NewLog(ref, stateAt(t, s, ref, roots-1)))
+	check.Must(t, err)
+	if got := read.Checkpoints().Checkpoints; len(got) != 2 || !bytes.Equal(got[1].Data, data) {
+		t.Errorf("the agent gets %d checkpoints, and the subgraph's is not the newest", len(got))
+	}
+}
