@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 )
 
 // Webhooks is the value of the key webhooks: the rules for the addresses to which runs report
@@ -70,6 +71,8 @@ func (w *Webhooks) Check(field, address string) error {
 		return refuse("allowed_domains", "must not have the host %q", host)
 	case w.NoLoopback && isLoopback(host):
 		return refuse("disable_loopback", "must not name the server itself")
+	case w.NoPrivate && outbound.CheckURL(field, "https://"+at.Host, nil) != nil:
+		return refuse("disable_private_ips", "must not name a private address")
 	}
 	return nil
 }

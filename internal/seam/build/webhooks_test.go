@@ -35,6 +35,11 @@ func TestRulesForAddresses(t *testing.T) {
 		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://[::ffff:0.0.0.0]/", "disable_loopback"},
 		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://LOCALHOST/", "disable_loopback"},
 		{&build.Webhooks{MaxLength: 99, NoLoopback: true}, "https://a.localhost./", "disable_loopback"},
+		{&build.Webhooks{MaxLength: 99, NoPrivate: true}, "https://10.0.0.1:8443/", "disable_private_ips"},
+		{&build.Webhooks{MaxLength: 99, NoPrivate: true}, "http://[fd00::1]/", "disable_private_ips"},
+		{&build.Webhooks{MaxLength: 99, NoPrivate: true}, "http://localhost/", "disable_private_ips"},
+		{&build.Webhooks{MaxLength: 99, NoPrivate: true}, "http://8.8.8.8/", ""},
+		{&build.Webhooks{MaxLength: 99, NoPrivate: true}, "http://hooks.test/", ""},
 	} {
 		err := c.rules.Check("webhook", c.address)
 		switch {

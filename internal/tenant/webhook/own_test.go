@@ -24,9 +24,10 @@ func TestAMessageByTheRulesOfItsDeployment(t *testing.T) {
 		return own, refusal
 	}
 	f.Store = webhook.NewStore(f.config)
+	address := f.receiver.URL
 	send := func() webhook.Delivery {
 		t.Helper()
-		o, ref := f.Send(webhook.Message{Workspace: workspace, Deployment: "d", Log: "0197a000-0000-7000-8000-0000000000a1", URL: f.receiver.URL, Type: "run", Body: []byte(`{"status":"success","values":{"a":1}}`)})
+		o, ref := f.Send(webhook.Message{Workspace: workspace, Deployment: "d", Log: "0197a000-0000-7000-8000-0000000000a1", URL: address, Type: "run", Body: []byte(`{"status":"success","values":{"a":1}}`)})
 		f.must(record.Commit(t.Context(), f.table, o))
 		f.drive(f.engine.take()[0])
 		d, err := f.GetDelivery(t.Context(), ref)
@@ -41,13 +42,14 @@ func TestAMessageByTheRulesOfItsDeployment(t *testing.T) {
 	if strings.Contains(fmt.Sprintf("%+v", d), "planted") {
 		t.Errorf("the delivery holds the header: %+v", d)
 	}
-	for rule, rules := range map[string]build.Webhooks{"allowed_ports": {MaxLength: 4096, Ports: []int{443}}, "disable_loopback": {MaxLength: 4096, NoLoopback: true}} {
+	for rule, rules := range map[string]build.Webhooks{"allowed_ports": {MaxLength: 4096, Ports: []int{443}}, "disable_loopback": {MaxLength: 4096, NoLoopback: true}, "disable_private_ips": {MaxLength: 4096, NoPrivate: true}} {
 		own.Rules = &rules
 		if d := send(); d.Status != webhook.Failed || !strings.Contains(d.Failure, "webhooks.url."+rule) || strings.Contains(d.Failure, "127.0.0.1") {
 			t.Errorf("by the rule %s it is %s: %s", rule, d.Status, d.Failure)
 		}
 	}
 	// A name tells nothing about its address: here the connection is refused.
+	address = strings.Replace(address, "127.0.0.1", "LOCALHOST", 1)
 	own.Rules = &build.Webhooks{MaxLength: 4096, NoPrivate: true}
 	if d := send(); d.Status != webhook.Pending || d.Failure != "The address is not a public one." {
 		t.Errorf("without private addresses it is %s: %s", d.Status, d.Failure)
