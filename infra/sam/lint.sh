@@ -25,4 +25,3 @@ trap 'rm -f "$translated"' EXIT
 "$tools/bin/python" infra/sam/transform.py template.yaml TrafficShift=Canary10Percent15Minutes RunnerCompute=managed >"$translated"
 # shellcheck disable=SC2086 # a list of regions
 "$tools/bin/cfn-lint" --regions $regions --ignore-checks E3005 W1020 W1028 W1030 W7001 -- "$translated"
-"$tools/bin/python" infra/sam/check.py template.yaml
