@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/dotenv"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -289,9 +290,11 @@ func (d *deploying) merged() []secret {
 }
 
 // upload uploads the tarball, and returns its path in the interface. An interrupted upload
-// starts again, at a new address.
+// starts again, at a new address. Uploads may go to another server than other requests, so answers
+// to those give no hope for an upload.
 func (d *deploying) upload(ctx context.Context, packed *tarball) (string, error) {
-	for {
+	storage := &api{}
+	for try := 1; ; try++ {
 		var granted struct {
 			URL     string            `json:"upload_url"`
 			Path    string            `json:"object_path"`
@@ -305,7 +308,10 @@ func (d *deploying) upload(ctx context.Context, packed *tarball) (string, error)
 			d.api.answered = time.Now()
 			return granted.Path, nil
 		}
-		if ctx.Err() != nil || !isPassing(err) || time.Since(d.api.answered) > reconnectLimit || !clock.Sleep(ctx, reconnectPause) {
+		if _, refused := errors.AsType[*client.APIError](err); refused && storage.answered.IsZero() {
+			storage.answered = time.Now()
+		}
+		if ctx.Err() != nil || !isPassing(err) || !storage.hopeful(err, try) || !clock.Sleep(ctx, reconnectPause) {
 			return "", fmt.Errorf("upload the directory: %w", err)
 		}
 	}

@@ -143,7 +143,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body any, header
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, unreachable(ctx, c.server.URL, err)
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
 		defer response.Body.Close()
@@ -182,14 +182,14 @@ func (c *Client) request(ctx context.Context, method, address string, body any) 
 
 // unreachable names the address that was tried. A request that ended because of its context
 // returns the context's error.
-func (c *Client) unreachable(ctx context.Context, err error) error {
+func unreachable(ctx context.Context, address string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
-	return &UnreachableError{URL: c.server.URL, Err: err}
+	return &UnreachableError{URL: address, Err: err}
 }
 
 func readError(request string, response *http.Response) error {
@@ -281,7 +281,7 @@ func (c *Client) Put(ctx context.Context, address string, body io.Reader, size i
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return c.unreachable(ctx, err)
+		return unreachable(ctx, request.URL.Scheme+"://"+request.URL.Host, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= http.StatusMultipleChoices {
