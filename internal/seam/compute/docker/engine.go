@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -33,6 +34,9 @@ const (
 	engineRetry = 200 * time.Millisecond
 )
 
+// remains are containers and volumes of ended replicas that the engine still has.
+type remains struct{ containers, volumes []string }
+
 // size is the most that an engine has for one container.
 type size struct {
 	cpus   int
@@ -43,8 +47,8 @@ type size struct {
 // each other in it.
 func (e *engine) network() string { return "slipway-" + e.server }
 
-// meet makes sure that the engine answers, has the server's network, and has nothing left of
-// an earlier server of this name. Concurrent callers wait together.
+// meet makes sure that the engine answers, and has nothing left of an earlier server of this name.
+// Concurrent callers wait together.
 func (e *engine) meet(ctx context.Context) error {
 	for giveUp := time.Now().Add(e.cfg.EngineLimit); ; {
 		met := e.meetings.DoChan("", func() (any, error) { return nil, e.greet() })
@@ -77,6 +81,27 @@ func (e *engine) greet() error {
 	if err := errors.Join(e.keepName(), e.sweepAll(ctx)); err != nil {
 		return err
 	}
+	e.size = &size{info.Info.NCPU, info.Info.MemTotal}
+	return nil
+}
+
+// ready prepares the engine for a replica. It removes what earlier replicas had to leave, and makes
+// the server's network unless it is there: operators remove networks that no container uses.
+func (e *engine) ready(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	there, err := e.networks(ctx)
+	if err = cmp.Or(e.closing.Err(), err); err != nil {
+		return err
+	}
+	if err := e.remove(ctx, e.left.containers, e.left.volumes); err == nil {
+		e.left = remains{}
+	} else {
+		e.cfg.Log.Warn("what earlier replicas have left cannot be removed", "error", err)
+	}
+	if len(there) > 0 {
+		return nil
+	}
 	// An engine continues to create a network after its caller has stopped waiting.
 	creating, stop := context.WithTimeout(context.WithoutCancel(ctx), sweepLimit)
 	defer stop()
@@ -87,8 +112,21 @@ func (e *engine) greet() error {
 	if err != nil && !errdefs.IsConflict(err) {
 		return fmt.Errorf("create network: %w", err)
 	}
-	e.size = &size{info.Info.NCPU, info.Info.MemTotal}
 	return nil
+}
+
+// leaveBehind notes what is left of a replica.
+func (e *engine) leaveBehind(containers, volumes []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.left.containers, e.left.volumes = append(e.left.containers, containers...), append(e.left.volumes, volumes...)
+}
+
+// networks are the server's networks. They are found by their label, because an engine may have
+// several networks of one name.
+func (e *engine) networks(ctx context.Context) ([]network.Summary, error) {
+	found, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: make(client.Filters).Add("label", labelServer+"="+e.server)})
+	return found.Items, err
 }
 
 // leave removes everything that the server has at the engine, if the server ever met the
@@ -109,18 +147,17 @@ func (e *engine) leave() error {
 	return nil
 }
 
-// sweepAll removes everything that the server ever made. It finds the server's networks by
-// their label, because an engine may have several networks of one name.
+// sweepAll removes everything that the server ever made.
 func (e *engine) sweepAll(ctx context.Context) error {
 	if err := e.sweep(ctx, labelServer+"="+e.server); err != nil {
 		return err
 	}
-	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: make(client.Filters).Add("label", labelServer+"="+e.server)})
+	networks, err := e.networks(ctx)
 	if err != nil {
 		return err
 	}
 	var failed error
-	for _, n := range networks.Items {
+	for _, n := range networks {
 		failed = errors.Join(failed, e.removeNetwork(ctx, n.ID))
 	}
 	return failed

@@ -91,7 +91,10 @@ func (r *running) close() {
 }
 
 func (r *running) start(ctx context.Context, within size) *compute.Status {
-	var err error
+	err := r.engine.ready(ctx)
+	if err != nil {
+		return r.failed(err)
+	}
 	if r.volumes, err = r.engine.volumes(ctx, r.pod, r.name); err != nil {
 		return r.failed(err)
 	}
@@ -338,11 +341,14 @@ func (r *running) End(kill context.Context) {
 }
 
 // remove removes every container and volume of the replica from the engine. The parts that
-// cannot be removed now are removed with the release, or by the next server.
+// cannot be removed now are removed before the next replica, with the release, or by the next
+// server: an engine may keep its containers running while it does not answer.
 func (r *running) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
-	if failed := r.engine.remove(ctx, r.containers, slices.Collect(maps.Values(r.volumes))); failed != nil {
+	volumes := slices.Collect(maps.Values(r.volumes))
+	if failed := r.engine.remove(ctx, r.containers, volumes); failed != nil {
+		r.engine.leaveBehind(r.containers, volumes)
 		r.engine.cfg.Log.Error("remove containers", "revision", r.pod.spec.Revision, "error", failed)
 		r.end() // so that no goroutine waits for the end of a container that cannot be ended
 	}

@@ -77,6 +77,8 @@ type engine struct {
 	// size is the engine's size. It is nil until the engine has answered and the remains of an
 	// earlier server were removed.
 	size *size
+	// left is what replicas could not remove, because the engine did not answer.
+	left remains
 }
 
 // New returns a target. The engine need not run yet.

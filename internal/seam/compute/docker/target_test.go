@@ -3,9 +3,17 @@
 package docker_test
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -241,6 +249,64 @@ func TestAnEarlierServersContainersAreRemoved(t *testing.T) {
 		t.Errorf("containers %v were there, %v are", left, got)
 	}
 	next.want(t, r, compute.Absent, "")
+}
+
+// TestTheNetworkIsMadeAgain for a new replica, after the operator has removed unused networks.
+func TestTheNetworkIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	check.Must(t, m.Remove(t.Context(), r.Ref))
+	wantNothing(t, r)
+	name, err := os.ReadFile(filepath.Join(m.dir, "containers", "server"))
+	check.Must(t, err)
+	_, err = engine.NetworkRemove(t.Context(), "slipway-"+strings.TrimSpace(string(name)), client.NetworkRemoveOptions{})
+	check.Must(t, err)
+	next := computetest.NewRelease(computetest.Serve)
+	m.apply(t, next)
+	m.want(t, next, compute.Healthy, "")
+}
+
+// TestWhatAnEngineKeptIsRemoved loses an engine that keeps its containers running, as with Docker's
+// live restore. When the engine answers again, one replica is left.
+func TestWhatAnEngineKeptIsRemoved(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	whole := url.URL{Scheme: "http", Host: "docker"}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&whole) },
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return engine.Dialer()(ctx) }, DisableKeepAlives: true,
+		},
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(before.Close)
+	lost := make(chan struct{}, 1)
+	m := newMachine(t, func(c *docker.Config) {
+		c.Host = "tcp://" + before.Listener.Addr().String()
+		c.Alarm = func(context.Context, compute.Ref, compute.Status) { lost <- struct{}{} }
+	})
+	r := computetest.NewRelease(computetest.Serve)
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	label := "slipway.revision=" + r.Revision
+	first := containers(t, label)
+	away.Store(true)
+	before.CloseClientConnections()
+	<-lost
+	away.Store(false)
+	eventually(t, "the replica was not replaced", func() bool {
+		now := containers(t, label)
+		return len(now) == 1 && !slices.Equal(now, first)
+	})
+	m.want(t, r, compute.Healthy, "")
 }
 
 // TestScale asks for two replicas, and has enough callers for a third.
