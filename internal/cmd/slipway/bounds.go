@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
@@ -73,6 +75,22 @@ func connections(to *inbound.Limits) pflag.Value {
 		number, err := parseCount(text)
 		return inbound.Split(int(min(number, math.MaxInt32))), err
 	}}
+}
+
+// proxies is a flag value: the addresses of proxies, and the header in which they name clients.
+func proxies(to *inbound.Proxies) pflag.Value {
+	return &value[inbound.Proxies]{to: to, kind: "networks=header", parse: parseProxies}
+}
+
+var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+
+func parseProxies(text string) (inbound.Proxies, error) {
+	named, header, _ := strings.Cut(text, "=")
+	networks, err := outbound.ParseNetworks(named)
+	if err != nil || len(networks) == 0 || networks.All() || !headerForm.MatchString(header) {
+		return inbound.Proxies{}, errors.New("want the addresses of proxies and a header, as 127.0.0.1,10.1.0.0/16=X-Real-IP")
+	}
+	return inbound.Proxies{Header: header, Networks: networks}, nil
 }
 
 // bytes is a flag value: a number of bytes.

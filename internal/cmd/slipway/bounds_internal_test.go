@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -47,6 +49,27 @@ func TestBounds(t *testing.T) {
 		if (want.SleepAfter != 0 && config.SleepAfter != want.SleepAfter) || config.AwakeAgents != want.AwakeAgents || config.KeepFree != want.KeepFree || config.Memory != want.Memory || config.RunBytes != want.RunBytes || config.RunEvents != want.RunEvents ||
 			config.Connections != want.Connections || config.Listen != want.Listen {
 			t.Errorf("%s: got %+v", text, config)
+		}
+	}
+}
+
+// TestProxies reads the value of --proxy.
+func TestProxies(t *testing.T) {
+	t.Parallel()
+	two := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.1.0.0/16")}
+	for text, want := range map[string]inbound.Proxies{
+		"127.0.0.1,10.1.0.0/16=X-Real-IP": {Header: "X-Real-IP", Networks: two},
+		"127.0.0.1":                       {},
+		"127.0.0.1=":                      {},
+		"127.0.0.1=X Real":                {},
+		"=X-Real-IP":                      {},
+		"proxy=X-Real-IP":                 {},
+		"true=X-Real-IP":                  {},
+		"false=X-Real-IP":                 {},
+	} {
+		got, err := parseProxies(text)
+		if !reflect.DeepEqual(got, want) || (err == nil) != (want.Header != "") {
+			t.Errorf("%s: got %+v, %v", text, got, err)
 		}
 	}
 }

@@ -92,6 +92,9 @@ func newServe() *cobra.Command {
 	flags.StringVar(&config.Listen, "listen", "127.0.0.1:8080", "address to listen on; port 0 picks one")
 	flags.StringVar(&config.Data, "data", ".slipway", "directory that everything is kept in")
 	flags.StringVar(&config.BaseURL, "base-url", "", "address that clients reach this server at (default: the listening address)")
+	flags.Var(proxies(&config.Proxies), "proxy",
+		"addresses of the proxies in front of the server, and the header in which they name the address of their client and nothing else, as 127.0.0.1=X-Real-IP; "+
+			"they must overwrite what their client wrote there (default: each client has the address that its connection comes from)")
 	flags.StringVar(&config.TLS.CertFile, "tls-cert", "", "file with the server's certificate chain as PEM; it is read again when it changes (default: no TLS)")
 	flags.StringVar(&config.TLS.KeyFile, "tls-key", "", "file with the certificate's key as PEM")
 	flags.StringArrayVar(&config.TLS.ACMEHosts, "acme-host", nil,

@@ -220,7 +220,7 @@ func (s *Server) openJobs() {
 func (s *Server) routes() error {
 	s.mux = web.NewMux(s.config.Log)
 	s.boundMemory()
-	s.mux.Storage = s.space
+	s.mux.Storage, s.mux.Proxies = s.space, s.config.Proxies
 	limiter := web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System)
 	s.mux.Limiter = limiter
 	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))

@@ -60,6 +60,8 @@ type Config struct {
 	Data string
 	// BaseURL is the address that clients use; the listening address if it is empty.
 	BaseURL string
+	// Proxies are the servers in front of this one, which name the addresses of their clients.
+	Proxies inbound.Proxies
 	// TLS says how the server proves its name.
 	TLS TLS
 	// RedactSecrets hides the values of secrets from all callers, even if they may change them.
