@@ -30,11 +30,8 @@ from a prompt at a terminal, or from the first line of stdin, so that no list of
 The command checks once that the server accepts the key.`
 
 func newContext() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "context", Short: "Keep several servers under names", Long: contextLong, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newContextAdd(), newContextList(), newContextUse(), newContextRemove())
+	cmd := exit.Group("context", "Keep several servers under names", newContextAdd(), newContextList(), newContextUse(), newContextRemove())
+	cmd.Long = contextLong
 	return cmd
 }
 

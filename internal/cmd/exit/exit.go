@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,11 +39,11 @@ func Usage(err error) error { return UsageError{err} }
 // Usagef is Usage of an error with a formatted text.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// Arguments marks the errors of an argument check as wrong usage.
+// Arguments marks the errors of an argument check as wrong usage, and adds the usage.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return UsageError{err}
+			return Usagef("%w; usage: %s", err, cmd.UseLine())
 		}
 		return nil
 	}
@@ -51,18 +52,32 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 // Group returns a command that only has subcommands.
 func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: Arguments(cobra.NoArgs),
+		Use: use, Short: short, Args: noWords, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
 	return cmd
 }
 
+// noWords refuses a word that is no subcommand, and names the subcommands that are spelt alike.
+func noWords(cmd *cobra.Command, args []string) error {
+	err := cobra.NoArgs(cmd, args)
+	if err == nil {
+		return nil
+	}
+	if alike := cmd.SuggestionsFor(args[0]); len(alike) > 0 {
+		return Usagef("%w; did you mean %s?", err, strings.Join(alike, " or "))
+	}
+	return Usagef("%w; see: %s --help", err, cmd.CommandPath())
+}
+
 // Program returns the command of a program, which shows errors itself.
 func Program(name, short string, commands ...*cobra.Command) *cobra.Command {
 	root := Group(name, short, commands...)
 	root.Version, root.SilenceErrors, root.SilenceUsage = build.Version(), true, true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usage(err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return Usagef("%w; see: %s --help", err, cmd.CommandPath())
+	})
 	return root
 }
 
