@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -68,17 +69,19 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no server answers at %s (%v); start one with: %s", e.URL, e.Err, startCommand(e.URL))
+	text := fmt.Sprintf("no server answers at %s (%v)", e.URL, e.Err)
+	if parsed, err := url.Parse(e.URL); err == nil && parsed.Port() != "" && isHere(parsed.Hostname()) {
+		text += "; start one with: slipway serve --listen " + parsed.Host
+	}
+	return text
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// startCommand returns the command that starts a server at that address.
-func startCommand(base string) string {
-	if parsed, err := url.Parse(base); err == nil && parsed.Port() != "" {
-		return "slipway serve --listen " + parsed.Host
-	}
-	return "slipway serve"
+// isHere reports whether a host is this machine.
+func isHere(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
 // APIError says that the server answered with an error.
