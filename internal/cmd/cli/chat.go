@@ -48,8 +48,14 @@ func newChat() *cobra.Command {
 				return err
 			}
 			in, ok := cmd.InOrStdin().(*os.File)
-			out, isFile := cmd.OutOrStdout().(*os.File)
-			if message == "" && ok && isFile && !asJSON && term.IsTerminal(int(in.Fd())) && output.CanMove(out) {
+			typed := message == "" && ok && term.IsTerminal(int(in.Fd()))
+			if typed {
+				// The thread tells a person that the chat is ready.
+				if err := c.begin(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			if out, ok := cmd.OutOrStdout().(*os.File); typed && ok && !asJSON && output.CanMove(out) {
 				return c.live(cmd.Context(), in, out)
 			}
 			printer := c.prints(cmd, asJSON)
@@ -77,7 +83,7 @@ type conversation struct {
 	questions []question
 }
 
-// newConversation finds the thread, or makes a thread.
+// newConversation finds the thread, if there is one already.
 func newConversation(ctx context.Context, server *api, deployment, thread, assistant string) (*conversation, error) {
 	agent, err := server.agent(ctx, deployment)
 	if err != nil {
@@ -89,14 +95,21 @@ func newConversation(ctx context.Context, server *api, deployment, thread, assis
 	}
 	if thread != "" {
 		c.questions, err = agent.questions(ctx, thread)
-		return c, err
+	}
+	return c, err
+}
+
+// begin makes a thread, unless there is one.
+func (c *conversation) begin(ctx context.Context) error {
+	if c.thread != "" {
+		return nil
 	}
 	var created struct {
 		ID string `json:"thread_id"`
 	}
-	err = agent.do(ctx, http.MethodPost, agent.path+"/threads", map[string]any{}, &created)
+	err := c.agent.do(ctx, http.MethodPost, c.agent.path+"/threads", map[string]any{}, &created)
 	c.thread = created.ID
-	return c, err
+	return err
 }
 
 // prints makes the conversation print what happens. The caller closes the printer at the end.
@@ -110,9 +123,11 @@ func (c *conversation) prints(cmd *cobra.Command, asJSON bool) output.Printer {
 }
 
 // script asks the message, or without a message the lines in turn, after the question that waits
-// already. Only the agent's answers and questions go to stdout.
+// already. Only the agent's answers and questions go to stdout. Without a line there is no thread.
 func (c *conversation) script(ctx context.Context, message string, lines io.Reader) error {
-	c.show(output.Event{Kind: output.KindThread, Thread: c.thread})
+	if c.thread != "" {
+		c.show(output.Event{Kind: output.KindThread, Thread: c.thread})
+	}
 	if message != "" {
 		lines = strings.NewReader(message)
 	} else if err := c.ask(); err != nil {
@@ -140,6 +155,12 @@ func (c *conversation) script(ctx context.Context, message string, lines io.Read
 
 // turn says one line and prints the answer, and the question that the graph then waits for.
 func (c *conversation) turn(ctx context.Context, line string) error {
+	if c.thread == "" {
+		if err := c.begin(ctx); err != nil {
+			return err
+		}
+		c.show(output.Event{Kind: output.KindThread, Thread: c.thread})
+	}
 	answer, err := c.say(ctx, line)
 	if err != nil {
 		return err
@@ -188,7 +209,9 @@ func (c *conversation) ask() error {
 
 // hear prints the answer of a run until the run has ended.
 func (c *conversation) hear(ctx context.Context, answer *answer) (err error) {
+	said := false
 	write := func(text string) {
+		said = true
 		if !c.asJSON && err == nil {
 			_, err = io.WriteString(c.stdout, text)
 		}
@@ -219,9 +242,18 @@ func (c *conversation) hear(ctx context.Context, answer *answer) (err error) {
 	if err = errors.Join(listened, failed, err); err != nil {
 		return err
 	}
+	return c.tellEnd(ctx, answer, said)
+}
+
+// tellEnd tells how a run has ended, whose answer was printed if there was one.
+func (c *conversation) tellEnd(ctx context.Context, answer *answer, said bool) error {
 	status, err := answer.status(ctx)
-	if c.asJSON {
+	switch {
+	case c.asJSON:
 		c.show(output.Event{Kind: output.KindRunEnd, Run: c.runs, RunID: answer.ID, Status: status})
+	case !said && status == "success":
+		c.show(output.Event{Kind: output.KindNote, Text: fmt.Sprintf("run %s has ended without a message; slipway threads show %s %s --json prints the state",
+			answer.ID, c.agent.name, c.thread)})
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 // agent starts. If it is asked to wait, it writes the answer and continues it until it is
 // interrupted; if it is asked to fail, it fails. It prints the id of each run. Its output and its
 // failure contain text that would move the cursor. If it is told to ask, it asks two questions, and
-// says the answer to the second one.
+// says the answer to the second one. If it is told to say nothing, its runs end at once.
 func sayAgent() {
 	words, err := os.ReadFile("words")
 	if err != nil {
@@ -64,6 +64,9 @@ func say(w http.ResponseWriter, r *http.Request, said string) error {
 		return nil
 	case len(asked) > 0 && strings.Contains(asked[len(asked)-1].Content, "ask"):
 		fmt.Fprintf(w, "event: interrupt\ndata: [{\"id\": \"q1\", \"value\": \"May I\\u001b[2J?\"}, %s]\n\n", question)
+		return nil
+	}
+	if len(asked) > 0 && strings.Contains(asked[len(asked)-1].Content, "say nothing") {
 		return nil
 	}
 	for _, word := range strings.SplitAfter(said, " ") {
