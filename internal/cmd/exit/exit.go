@@ -88,6 +88,9 @@ func Run(root *cobra.Command) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = ErrInterrupted
+	}
 	if err != nil {
 		// An error may quote an agent's text, which must not move the cursor.
 		fmt.Fprintln(os.Stderr, root.Name()+": "+output.Plain(err.Error()))

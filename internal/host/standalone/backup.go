@@ -97,11 +97,11 @@ func Backup(ctx context.Context, data string, w io.Writer, skipped func(name str
 	if err != nil {
 		return err
 	}
-	compressed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	compressed, err := gzip.NewWriterLevel(until{ctx, w}, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
-	b := backup{ctx, data, tar.NewWriter(compressed), skipped}
+	b := backup{data, tar.NewWriter(compressed), skipped}
 	header := &tar.Header{Name: manifestFile, Mode: 0o600, Size: int64(len(manifest)), ModTime: clock.System()}
 	if err := errors.Join(b.archive.WriteHeader(header), second(b.archive.Write(manifest))); err != nil {
 		return err
@@ -137,8 +137,20 @@ func snapshot(ctx context.Context, data, records string) (keys *os.File, err err
 // second is the error of a call that also returns a count.
 func second(_ int, err error) error { return err }
 
-type backup struct {
+// until is a writer that takes nothing more when its context is done: one file may be large.
+type until struct {
 	ctx context.Context
+	to  io.Writer
+}
+
+func (u until) Write(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.to.Write(p)
+}
+
+type backup struct {
 	// data is the data directory.
 	data    string
 	archive *tar.Writer
@@ -164,9 +176,6 @@ func (b backup) addAll(dir *os.Root, name string) error {
 		return b.pass(name, err)
 	}
 	for _, entry := range entries {
-		if err := b.ctx.Err(); err != nil {
-			return err
-		}
 		below := path.Join(name, entry.Name())
 		if left[below] || strings.HasPrefix(below, backupPrefix) {
 			continue

@@ -3,6 +3,7 @@ package standalone_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -158,6 +159,22 @@ func (b bounded) Write(data []byte) (int, error) {
 		return 0, errors.New("the backup does not end")
 	}
 	return b.Buffer.Write(data)
+}
+
+// TestAnInterruptedBackupEnds in the middle of a large file.
+func TestAnInterruptedBackupEnds(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	large := make([]byte, 8<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(large) // it never fails
+	check.Must(t, os.WriteFile(filepath.Join(data, "large"), large, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	archive := &meddled{new(bytes.Buffer), 1 << 20, cancel}
+	err := standalone.Backup(ctx, data, archive, func(string, error) {})
+	if !errors.Is(err, context.Canceled) || archive.Len() > 2<<20 {
+		t.Errorf("got %v after %d bytes", err, archive.Len())
+	}
 }
 
 // TestABackupNeedsTheServersOwnFiles: only files that agents may change can be missing.
