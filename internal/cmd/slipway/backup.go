@@ -41,6 +41,9 @@ func newBackup() *cobra.Command {
 			if args[0] == "-" {
 				return errors.Join(write(cmd.OutOrStdout()), skipped.report(cmd.ErrOrStderr()))
 			}
+			if err := outside(args[0], data); err != nil {
+				return err
+			}
 			return errors.Join(writeWhole(args[0], write), skipped.report(cmd.ErrOrStderr()))
 		},
 	}
@@ -73,8 +76,31 @@ func (s *skipped) report(w io.Writer) error {
 	return err
 }
 
-// writeWhole writes a file that appears under its name only when it is complete.
+// outside returns an error for a file in the data directory: each later backup would hold it.
+func outside(file, data string) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	if data, err = filepath.Abs(data); err != nil {
+		return err
+	}
+	if below, err := filepath.Rel(data, file); err == nil && filepath.IsLocal(below) {
+		return exit.Usagef("FILE must be outside of the data directory %s, because later backups would hold it", data)
+	}
+	return nil
+}
+
+// writeWhole writes a file that appears under its name only when it is complete. What is there and
+// is no regular file, such as a pipe, a device or a link to /dev/stdout, is written to instead.
 func writeWhole(name string, write func(io.Writer) error) (err error) {
+	if there, err := os.Lstat(name); err == nil && !there.Mode().IsRegular() {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Close())
+	}
 	// Only this user can read it.
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
