@@ -37,6 +37,11 @@ type Confinement struct {
 // the C library keeps semaphores there.
 const SharedMemory = "/dev/shm"
 
+// MostProcesses is how many processes and threads all programs of a user may have together where
+// no control group bounds each program. The server's own user has no such limit, because the limit
+// would count the server's threads.
+const MostProcesses = 8192
+
 // resolve returns the path without links and relative parts.
 func resolve(path string) (string, error) {
 	absolute, err := filepath.Abs(path)

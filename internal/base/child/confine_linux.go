@@ -85,7 +85,7 @@ func becomeOrdered() error {
 		return fmt.Errorf("limit open files: %w", err)
 	}
 	if o.Confine.User != 0 && !o.Grouped {
-		if err := lower(unix.RLIMIT_NPROC, mostProcesses); err != nil {
+		if err := lower(unix.RLIMIT_NPROC, MostProcesses); err != nil {
 			return fmt.Errorf("limit processes: %w", err)
 		}
 	}
@@ -267,11 +267,6 @@ func dropCapabilities() error {
 // of the ports that a system picks from. The kernel also bounds by it the files that all programs
 // of a user have sent to each other and not taken yet.
 const mostFiles = 8192
-
-// mostProcesses is how many processes and threads all programs of a user may have together where
-// no control group bounds each program. The server's own user has no such limit, because the limit
-// would count the server's threads.
-const mostProcesses = 8192
 
 // lower bounds what the caller, and programs that it becomes or starts, may have of a resource.
 func lower(resource int, most uint64) error {

@@ -51,8 +51,12 @@ func Gaps(data string, users child.UserRange) []string {
 		gaps = append(gaps, "The path of the data directory is too long for Unix sockets, so agents listen at ports, where other agents reach them: give the server a data directory with a shorter path.")
 	}
 	if err := child.CanLimit(); err != nil {
+		rest := ""
+		if none == nil {
+			rest = fmt.Sprintf("; those of a workspace have at most %d processes and threads together", child.MostProcesses)
+		}
 		gaps = append(gaps, fmt.Sprintf(
-			"This server cannot bound the processors, memory and processes of agents and builds, because it has no control groups of version 2 that it may divide (%v).", err))
+			"This server cannot bound the processors, memory and processes of agents and builds, because it has no control groups of version 2 that it may divide (%v)%s.", err, rest))
 	}
 	if names := buildlocal.Withheld(); len(names) > 0 {
 		gaps = append(gaps, fmt.Sprintf(

@@ -71,6 +71,19 @@ func TestTheServerSaysWhereAgentsGetNoSockets(t *testing.T) {
 	}
 }
 
+// TestTheServerSaysWhatBoundsProcesses if no control group does: the limit of a workspace's user.
+func TestTheServerSaysWhatBoundsProcesses(t *testing.T) {
+	t.Parallel()
+	const data = "/var/lib/slipway"
+	want := child.CanLimit() != nil && noUsers(data, child.DefaultUsers) == nil
+	for users, want := range map[child.UserRange]bool{child.DefaultUsers: want, {}: false} {
+		gaps := strings.Join(Gaps(data, users), "\n")
+		if got := strings.Contains(gaps, "at most 8192 processes and threads together"); got != want {
+			t.Errorf("with the users %v it says:\n%s", users, gaps)
+		}
+	}
+}
+
 // TestTheServerSaysWhichPasswordsItKeeps checks that the gaps name the credentials that
 // commands of tenants do not get.
 func TestTheServerSaysWhichPasswordsItKeeps(t *testing.T) {
