@@ -68,7 +68,7 @@ func newDeploymentsList() *cobra.Command {
 				}
 			}
 			return output.PrintList(cmd, all, []string{"NAME", "STATUS", "SOURCE", "CHANGED", "ADDRESS"}, func(d deployment) []string {
-				return []string{d.Name, d.Status, d.Source, output.Time(d.Updated), d.SourceConfig.URL}
+				return []string{d.Name, d.state(), d.Source, output.Time(d.Updated), d.SourceConfig.URL}
 			})
 		}))
 }
@@ -93,7 +93,7 @@ func newDeploymentsShow() *cobra.Command {
 				return err
 			}
 			shown := deploymentShown{deployment: d, Secrets: d.secretNames(), Revisions: revisions}
-			rows := [][]string{{"name", d.Name}, {"id", d.ID}, {"status", d.Status}, {"address", d.SourceConfig.URL}, {"source", d.from()}, {"secrets", strings.Join(shown.Secrets, " ")}}
+			rows := [][]string{{"name", d.Name}, {"id", d.ID}, {"status", d.state()}, {"address", d.SourceConfig.URL}, {"source", d.from()}, {"secrets", strings.Join(shown.Secrets, " ")}}
 			for _, r := range revisions {
 				text := r.Status + with(": ", r.Reason) + ", " + output.Time(r.Created) + with(", ", r.of())
 				if r.ID == d.Active {
@@ -103,6 +103,14 @@ func newDeploymentsShow() *cobra.Command {
 			}
 			return output.Print(cmd, shown, []string{"WHAT", "VALUE"}, rows)
 		}))
+}
+
+// state is the status for a person, to whom READY alone would say that the agent answers.
+func (d deployment) state() string {
+	if d.Status == "READY" && d.Active == "" {
+		return d.Status + ", but no revision serves"
+	}
+	return d.Status
 }
 
 func (d deployment) secretNames() []string {
