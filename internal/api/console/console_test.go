@@ -173,7 +173,10 @@ func TestAttackACodeIsUsedTwiceLateOrWithoutItsKey(t *testing.T) {
 	for _, body := range []string{"", "{}", `{"code":""}`, "[]", `{"code":"` + strings.Repeat("A", 2000) + `"}`} {
 		f.want(t, http.StatusBadRequest, "POST", "/console/session", body, auth.HeaderConsole, "1")
 	}
-	f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"guessed"}`, auth.HeaderConsole, "1")
+	why := f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"guessed"}`, auth.HeaderConsole, "1")
+	if !strings.Contains(why, "once and for 60 seconds") {
+		t.Errorf("the code is refused with %s", why)
+	}
 }
 
 // TestAttackAnotherOriginUsesASession sends the requests that a page of another origin can

@@ -138,7 +138,7 @@ func (s *Store) Grant(ctx context.Context, p Person) (token string, expires time
 // fault.Unauthorized, and so are a code of a person with another binder, and a code whose API key
 // or member is no longer valid.
 func (s *Store) Open(ctx context.Context, code, binder string) (c Credentials, err error) {
-	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %s: sign in, or run `slipway open`, again.", CodeLife)
+	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %.0f seconds: sign in, or run `slipway open`, again.", CodeLife.Seconds())
 	at := keys.SignInCode(hash(code))
 	c = Credentials{Token: rand.Text(), Proof: rand.Text()}
 	err = record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
