@@ -38,10 +38,17 @@ async function check(response) {
   throw new Refused(response.status, sentence(response.status, body));
 }
 
+// send waits when a read is one too many for the limits of the workspace, and reads again.
 async function send(method, path, body, signal) {
   const headers = own();
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  return check(await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}));
+  for (;;) {
+    const response = await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}).catch(error => {
+      throw error instanceof TypeError ? new Error('The server does not answer.') : error; // a browser says "Failed to fetch"
+    });
+    if (method !== 'GET' || response.status !== 429) return check(response);
+    await pause(1000 * (Number(response.headers.get('Retry-After')) || 1), signal);
+  }
 }
 
 // call sends a request and returns the JSON of its answer, null where the answer is empty.
@@ -106,10 +113,10 @@ async function* parts(reader) {
   }
 }
 
-// pause resolves after some time, or when the signal is aborted.
+// pause resolves after some time, or when the signal, if there is one, is aborted.
 export const pause = (milliseconds, signal) => new Promise(resolve => {
   const timer = setTimeout(resolve, milliseconds);
-  signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
+  signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
 });
 
 // shown resolves when the page can be seen, or the signal is aborted.

@@ -55,6 +55,10 @@ function place() {
   }
 }
 
+// viewOf names the view of a place: another place is another view, but for a line within the same
+// log.
+const viewOf = at => at.replace(/(\/logs\/\w+)\/.*/, '$1');
+
 class Console extends LitElement {
   static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}, issuer: {state: true}, several: {state: true}, waiting: {state: true}};
 
@@ -62,14 +66,25 @@ class Console extends LitElement {
 
   connectedCallback() {
     super.connectedCallback();
-    window.addEventListener('hashchange', () => this.go());
-    window.addEventListener('signed-out', () => this.forget());
+    window.addEventListener('hashchange', () => this.move());
+    window.addEventListener('signed-out', () => this.forget('The session has ended. Sign in again.'));
+    // Who signs in or out in one page does so in all pages of this browser.
+    window.addEventListener('storage', ({key}) => { if (key === 'proof') location.reload(); });
     inbox.addEventListener('change', () => {
       this.waiting = inbox.rows?.length ?? 0;
       title({waiting: this.waiting});
     });
     document.documentElement.dataset.theme = localStorage.getItem('theme') ?? '';
     this.go();
+  }
+
+  // move goes to another place. The focus is on the content of another view: there a person who
+  // uses the keyboard or a screen reader goes on.
+  async move() {
+    const before = viewOf(this.at);
+    this.go();
+    await this.updateComplete;
+    if (viewOf(this.at) !== before) this.querySelector('main').focus({preventScroll: true});
   }
 
   async go() {
@@ -154,9 +169,10 @@ class Console extends LitElement {
     }
   }
 
-  // forget shows the door, as there is no session any longer.
-  forget() {
+  // forget shows the door, as there is no session any longer, and why.
+  forget(why = '') {
     keepProof();
+    this.trouble = why;
     this.forgetEvents();
     this.who = null;
     this.ask();
@@ -220,8 +236,7 @@ class Console extends LitElement {
   view(here) {
     for (const [pattern, show] of routes) {
       const found = here.match(pattern);
-      // Another place is another view, but for a line within the same log.
-      if (found) return keyed(here.replace(/(\/logs\/\w+)\/.*/, '$1'), show(...found.slice(1)));
+      if (found) return keyed(viewOf(here), show(...found.slice(1)));
     }
     return html`<h1>Not found</h1><p>There is no page at ${here}. <a href="#/">All deployments</a></p>`;
   }

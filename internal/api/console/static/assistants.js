@@ -2,7 +2,7 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call} from './api.js';
-import {View, action, copyAsCurl, sure, table, title, when} from './view.js';
+import {View, action, copyAsCurl, sure, table, when} from './view.js';
 
 // settings are what an assistant gives its graph, as JSON.
 function settings({config, context}) {
@@ -15,10 +15,7 @@ class Assistants extends View {
 
   get base() { return `/d/${this.deployment}/assistants`; }
 
-  open() {
-    title({page: 'Assistants · Slipway'});
-    this.read();
-  }
+  open() { this.read(); }
 
   async read() {
     await this.attempt(async () => { this.rows = await call('POST', `${this.base}/search`, {limit: 100}, this.ending.signal); });

@@ -91,12 +91,9 @@ class Chat extends View {
   paint() {
     if (this.painting) return;
     this.painting = true;
-    requestAnimationFrame(async () => {
+    requestAnimationFrame(() => {
       this.painting = false;
-      const box = this.querySelector('.talk'), atEnd = box && box.scrollHeight - box.scrollTop - box.clientHeight < 80;
       this.requestUpdate();
-      await this.updateComplete;
-      if (atEnd) box.scrollTop = box.scrollHeight;
     });
   }
 
@@ -117,6 +114,7 @@ class Chat extends View {
     const box = this.querySelector('textarea'), text = box.value.trim();
     if (!text || refusal('editor')) return;
     box.value = '';
+    this.toEnd();
     if (!await this.start({input: {messages: [{role: 'user', content: text}]}})) box.value = [text, box.value].filter(part => part).join('\n');
   }
 
@@ -130,8 +128,18 @@ class Chat extends View {
     await this.act(() => Promise.all(running.map(r => call('POST', `${this.base}/runs/${r.run_id}/cancel?action=interrupt`, {}))));
   }
 
-  // updated moves the slider after its new end is known: a browser keeps the value within the ends.
+  get box() { return this.querySelector('.talk'); }
+
+  toEnd() { this.box.scrollTop = this.box.scrollHeight; }
+
+  // willUpdate notes whether the end of the conversation is in view: then it stays in view.
+  willUpdate() { this.atEnd = !this.box || this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 80; }
+
+  // updated shows the end when it has its size, questions included. It moves the slider after its
+  // new end is known: a browser keeps the value within the ends.
   updated() {
+    super.updated();
+    if (this.atEnd) Promise.all([...this.box.children].map(part => part.updateComplete)).then(() => this.toEnd());
     const slider = this.querySelector('input[type="range"]');
     if (slider) slider.value = this.moment ?? this.events.length;
   }

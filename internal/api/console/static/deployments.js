@@ -2,7 +2,7 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call, get, listed} from './api.js';
-import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, title, when} from './view.js';
+import {Live, action, badge, copyAsCurl, kindOf, seconds, sure, when} from './view.js';
 
 // Followed is a view that reads again when something happens in the workspace.
 class Followed extends Live {
@@ -35,13 +35,12 @@ class Deployments extends Followed {
 
   render() {
     const search = event => {
-      this.name = event.target.value;
-      this.count = 1;
+      this.note({name: event.target.value, count: 1});
       this.refresh();
     };
     return html`
       <div class="head"><h1>Deployments</h1>
-        <label class="search">Name contains <input type="search" @input=${search}></label>
+        <label class="search">Name contains <input type="search" .value=${this.name ?? ''} @input=${search}></label>
         ${copyAsCurl('/v2/deployments?limit=100')}</div>
       ${this.problem()}
       ${this.listed('Deployments', [
@@ -63,6 +62,11 @@ const phases = ['CREATING', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DE
 class Deployment extends Followed {
   static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, more: {state: true}, explanations: {state: true}};
 
+  open() {
+    super.open();
+    this.keepTime(() => this.revisions?.some(r => kindOf(r.status) === 'busy'));
+  }
+
   concerns(event) { return !this.leaving && (event.type === 'watching' || event.data.deployment_id === this.deployment); }
 
   get base() { return `/v2/deployments/${this.deployment}`; }
@@ -74,7 +78,6 @@ class Deployment extends Followed {
     this.found = found;
     this.revisions = list.rows;
     this.more = list.more;
-    title({page: `${found.name} · Slipway`});
     this.explanations ??= {};
     for (const revision of this.revisions.slice(0, 3)) {
       if (!revision.status.includes('FAILED') || this.explanations[revision.id]) continue;

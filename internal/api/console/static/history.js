@@ -68,7 +68,7 @@ class History extends Live {
       ['Source', c => c.metadata?.source ?? ''],
       ['Next', c => (c.next ?? []).join(', ') || 'end'],
       ['Messages', c => c.values?.messages?.length ?? 0],
-      ['Last message', c => html`<span class="clip">${textOf(c.values?.messages?.at(-1))}</span>`],
+      ['Last message', c => html`<span class="clip" dir="auto">${textOf(c.values?.messages?.at(-1))}</span>`],
       ['Made', c => when(c.created_at)],
       ['', c => html`${c.next?.length ? action('run on from here', 'editor', () => this.start({checkpoint: c.checkpoint, input: null}), 'quiet') : nothing}
         ${action('edit', 'editor', () => { this.edited = c; }, 'quiet')}`],

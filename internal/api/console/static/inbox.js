@@ -120,7 +120,7 @@ class InboxView extends View {
       <div class="head"><h1>Inbox</h1></div>
       ${this.problem()}
       ${this.listed('Threads that wait for an answer', [
-        ['Question', ({deployment, thread}) => html`<a class="clip" href="#/deployments/${deployment.id}/threads/${thread.thread_id}">${asked(thread)}</a>`],
+        ['Question', ({deployment, thread}) => html`<a class="clip" dir="auto" href="#/deployments/${deployment.id}/threads/${thread.thread_id}">${asked(thread)}</a>`],
         ['Deployment', ({deployment}) => html`<a href="#/deployments/${deployment.id}">${deployment.name}</a>`],
         ['Since', ({thread}) => when(thread.updated_at)],
         ['', ({deployment}) => copyAsCurl(searchOf(deployment.id), 'POST', wanted)],

@@ -3,7 +3,7 @@
 
 import {html} from './vendor/lit.js';
 import {get, pause, shown} from './api.js';
-import {Live, copyAsCurl, seconds, title} from './view.js';
+import {Live, copyAsCurl, seconds} from './view.js';
 
 // period is how often the figures are read, in milliseconds. No event tells of a change.
 const period = 5000;
@@ -38,7 +38,6 @@ class Metrics extends Live {
   get path() { return `/d/${this.deployment}/metrics?format=json`; }
 
   async open() {
-    title({page: 'Metrics · Slipway'});
     while (!this.ending.signal.aborted) {
       await shown(this.ending.signal);
       await this.refresh();

@@ -49,6 +49,7 @@ class Run extends Live {
     this.active = [];
     await this.refresh();
     this.draw();
+    this.keepTime(() => this.found && !this.found.ended_at);
     if (!this.found || this.found.ended_at) return;
     await this.attempt(() => follow(`${this.path}/stream?stream_mode=messages-tuple&stream_mode=updates`, {
       signal: this.ending.signal, take: event => this.hear(event), goesOn: async () => {

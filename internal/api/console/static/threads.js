@@ -32,19 +32,18 @@ class Threads extends View {
 
   render() {
     const choose = event => {
-      this.status = event.target.value;
-      this.count = 1;
+      this.note({status: event.target.value, count: 1});
       this.read();
     };
     const to = thread => `#/deployments/${this.deployment}/threads/${thread.thread_id}`;
     const first = thread => textOf(thread.values?.messages?.find(m => m.type === 'human')) || thread.thread_id;
     return html`
       <div class="head"><h1>Threads</h1> <a href="#/deployments/${this.deployment}">deployment</a>
-        <label>Status <select @change=${choose}>${['', 'idle', 'busy', 'interrupted', 'error'].map(s => html`<option value=${s}>${s || 'all'}</option>`)}</select></label>
+        <label>Status <select @change=${choose}>${['', 'idle', 'busy', 'interrupted', 'error'].map(s => html`<option value=${s} ?selected=${s === (this.status ?? '')}>${s || 'all'}</option>`)}</select></label>
         ${action('New thread', 'editor', () => this.begin())}${copyAsCurl(this.path, 'POST', this.body)}</div>
       ${this.problem()}
       ${this.listed('Threads', [
-        ['Begins with', t => html`<a class="clip" href=${to(t)}>${first(t)}</a>`],
+        ['Begins with', t => html`<a class="clip" dir="auto" href=${to(t)}>${first(t)}</a>`],
         ['Status', t => badge(t.status)],
         ['Messages', t => t.values?.messages?.length ?? 0],
         ['Changed', t => when(t.updated_at)],

@@ -2,7 +2,7 @@
 // show.
 
 import {LitElement, html, nothing} from './vendor/lit.js';
-import {curl, session} from './api.js';
+import {curl, pause, session} from './api.js';
 
 // View is a page of the console. It renders into the page itself, so that one style sheet serves
 // all views. What it follows ends with it.
@@ -12,7 +12,25 @@ export class View extends LitElement {
   connectedCallback() {
     super.connectedCallback();
     this.ending = new AbortController();
+    Object.assign(this, history.state);
+    this.addEventListener('click', event => { if (event.target.closest('a')) this.note({y: scrollY}); });
     this.open();
+  }
+
+  // note keeps what a person has chosen with the page's entry in the history of the browser: the
+  // person finds it again, and the same place in the list, when the back button leads here.
+  note(values) {
+    Object.assign(this, values);
+    history.replaceState({...history.state, ...values}, '');
+  }
+
+  // updated titles the window by the heading of the page, and goes to the place in the list.
+  updated() {
+    const heading = this.querySelector('h1');
+    if (heading) title({page: `${heading.textContent} · Slipway`});
+    if (this.y === undefined || !this.rows) return;
+    scrollTo(0, this.y);
+    this.y = undefined;
   }
 
   disconnectedCallback() {
@@ -28,7 +46,7 @@ export class View extends LitElement {
   // further is a button that reads the list again with one page more, if there are more pages.
   further(more, read) {
     const next = () => {
-      this.count++;
+      this.note({count: this.count + 1});
       return read();
     };
     return more ? html`<p><button class="quiet" @click=${next}>show more</button></p>` : nothing;
@@ -66,7 +84,7 @@ export class View extends LitElement {
   listed(caption, columns, rows, empty) { return !rows && this.trouble ? nothing : table(caption, columns, rows, empty); }
 
   problem() {
-    return [this.failure, this.trouble].filter(text => text).map(text => html`<p class="trouble" role="alert">${text}</p>`);
+    return [...new Set([this.failure, this.trouble])].filter(text => text).map(text => html`<p class="trouble" role="alert">${text}</p>`);
   }
 }
 
@@ -91,6 +109,15 @@ export class Live extends View {
       await this.attempt(() => this.read());
     } while (this.again && !this.ending.signal.aborted);
     this.reading = false;
+  }
+
+  // keepTime shows the view again each second while something goes on, as it shows for how long.
+  async keepTime(goesOn) {
+    const {signal} = this.ending;
+    while (!signal.aborted) {
+      await pause(1000, signal);
+      if (goesOn()) this.requestUpdate();
+    }
   }
 }
 

@@ -50,6 +50,9 @@ tell(async (browser) => {
     return (await call("GET", `/v2/deployments/${deployment}/revisions/${held}`)).status;
   };
   seen.together = [await same("building")];
+  // The time of the present phase goes on.
+  const took = detail.locator(".phases").first().locator("b").last(), before = await took.innerText();
+  await took.filter({ hasNotText: before }).waitFor();
   fs.writeFileSync(gate, "");
   await detail.locator(".revisions > li").first().locator("strong.mark").waitFor();
   seen.together.push(await same("deployed"));
