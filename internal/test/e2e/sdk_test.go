@@ -34,6 +34,7 @@ var releases = map[string]sdk{
 	"JavaScript adapter":   {modules: "js-adapter"},
 	"JavaScript assistant": {modules: "js-assistant"},
 	"JavaScript inbox":     {modules: "js-inbox"},
+	"JavaScript agents":    {modules: "js-agents"},
 }
 
 // sdks are the newest releases, streaming are the releases that support the thread-centric
@@ -207,11 +208,17 @@ func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	}
 }
 
-// TestSDKAgentToAgent has the client of the Agent2Agent protocol for Python find the agent by its
-// card, ask it and cancel a task.
+// TestSDKAgentToAgent has the clients of the Agent2Agent protocol find the agent by its card, ask
+// it and cancel a task.
 func TestSDKAgentToAgent(t *testing.T) {
 	t.Parallel()
-	shared(t).lives(t, "Python", "agent_to_agent")
+	agent := shared(t)
+	for _, sdk := range []string{"Python", "JavaScript agents"} {
+		t.Run(sdk, func(t *testing.T) {
+			t.Parallel()
+			agent.lives(t, sdk, "agent_to_agent")
+		})
+	}
 }
 
 // TestSDKHook opens pages with the SDK's own React hook, which uses the endpoints of runs. In

@@ -29,7 +29,7 @@ async def ask(client, *args):
 
 async def main():
     async with httpx.AsyncClient(headers={"X-Api-Key": key}, timeout=60) as http:
-        card = await A2ACardResolver(http, f"{url}/a2a/agent").get_agent_card()
+        card = await A2ACardResolver(http, f"{url}/a2a/agent/").get_agent_card()
         assert card.capabilities.streaming and card.url.startswith(url), card
         streaming = ClientFactory(ClientConfig(httpx_client=http, streaming=True)).create(card)
         updates, task = await ask(streaming, "what's the weather in sf?")
