@@ -17,7 +17,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 )
@@ -245,7 +244,7 @@ func (t tasks) createRun(ctx context.Context, params *a2a.MessageSendParams) (cr
 	thread := message.ContextID
 	switch {
 	case thread == "":
-		thread = id.New(clock.System())
+		thread = id.New(t.Now())
 	case !isID(thread):
 		return created, fmt.Errorf("%w: message.contextId: must be a UUID", a2a.ErrInvalidParams)
 	}

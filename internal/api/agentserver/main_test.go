@@ -155,7 +155,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 		Assistants: assistants, Store: store.NewStore(tb, clock.System, limits, slog.Default()), Crons: f.crons, Metrics: counted{metrics.New()},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
-		WebSockets: true, AgentURL: func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID },
+		WebSockets: true, Now: f.clock.Now, AgentURL: func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID },
 		Webhooks: hooks, Answers: idempotency.NewStore(f.answers, key, clock.System),
 		Agents: &runner.Agents{
 			Deployments: f.deployments, Graph: graph.NewClient(nil),

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -74,6 +75,8 @@ type Config struct {
 	// Origins are the origins whose pages may call the agent server from browsers; default
 	// web.AnyOrigin.
 	Origins []string
+	// Now is the clock of ids and of the counts of strangers; default clock.System.
+	Now clock.Clock
 	// WebSockets says that connections can become WebSockets.
 	WebSockets bool
 	// Unnoticed is how long the server goes on for a client that may have gone, where the loss of a
@@ -110,13 +113,16 @@ func Register(mux *web.Mux, config Config) error {
 	if config.Origins == nil {
 		config.Origins = []string{web.AnyOrigin}
 	}
+	if config.Now == nil {
+		config.Now = clock.System
+	}
 	config.Log = cmp.Or(config.Log, slog.Default())
 	contract, err := loadContract()
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
 	known := &descriptionCache{log: config.Log, descriptions: lru.New[string, ownDescription](maxDescribed)}
-	s := server{Config: config, descriptions: known, strangers: newStrangers(config.Strangers), mux: mux}
+	s := server{Config: config, descriptions: known, strangers: newStrangers(config.Strangers, config.Now), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	s.visitors = mux.Visited(deploymentID)(http.HandlerFunc(s.handOver))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{

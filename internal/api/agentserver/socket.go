@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -206,7 +205,7 @@ func (c *conversation) answer(answer socketAnswer) error {
 // subscribe begins a stream of events. The command is answered when the stream begins.
 func (c *conversation) subscribe(command socketCommand) {
 	ctx, cancel := context.WithCancel(c.ctx)
-	s := &subscription{of: c, command: command.ID, id: id.New(clock.System()), cancel: cancel, done: make(chan struct{})}
+	s := &subscription{of: c, command: command.ID, id: id.New(c.Now()), cancel: cancel, done: make(chan struct{})}
 	// It joins before the next message is read: no later subscription sends the end of a run first.
 	c.order.add(s)
 	c.work.Go(guard.Func(nil, "read a subscription", func() {

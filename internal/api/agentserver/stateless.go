@@ -10,7 +10,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/base/optional"
@@ -100,7 +99,7 @@ func (s server) createStateless(ctx context.Context, body *RunCreate, also run.R
 // statelessRequest checks a request to run on a thread of its own.
 func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Request, error) {
 	request, err := s.request(ctx, body)
-	request.ID = id.New(clock.System().Add(request.After))
+	request.ID = id.New(s.Now().Add(request.After))
 	request.Temporary = optional.Or(body.OnCompletion, OnCompletionDelete) == OnCompletionDelete
 	return request, err
 }

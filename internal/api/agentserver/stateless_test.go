@@ -2,8 +2,10 @@ package agentserver_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -43,6 +45,19 @@ func TestAStatelessRun(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/runs/batch", []any{}), http.StatusUnprocessableEntity)
 	wantStatus(t, f.call(t, "POST", "/runs/batch", []any{hi(), with(hi(), "assistant_id", "nobody")}), http.StatusNotFound)
 	wantStatus(t, f.call(t, "GET", "/runs/"+id+"/nothing", nil), http.StatusUnprocessableEntity)
+}
+
+// TestStatelessRunsSortAmongOtherRuns checks that the ids of all runs are made by the same clock.
+func TestStatelessRunsSortAmongOtherRuns(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	f.clock.Pass(time.Hour)
+	before := f.call(t, "POST", f.newThread(t)+"/runs", hi()).string("run_id")
+	stateless := f.call(t, "POST", "/runs", hi()).string("run_id")
+	after := f.call(t, "POST", f.newThread(t)+"/runs", hi()).string("run_id")
+	if ids := []string{before, stateless, after}; !slices.IsSorted(ids) {
+		t.Errorf("got %v", ids)
+	}
 }
 
 // TestTheThreadOfATemporaryRunGoesAfterIt checks that the thread is deleted, unless the

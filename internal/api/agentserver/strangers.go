@@ -43,6 +43,7 @@ const (
 
 // strangers counts the requests of strangers.
 type strangers struct {
+	now     clock.Clock
 	limits  StrangerLimits
 	refused *web.Buckets
 	// known has, for credentials, the time when a request with them was last let in. It is a part
@@ -55,11 +56,11 @@ type strangers struct {
 	asking map[string]int
 }
 
-func newStrangers(l StrangerLimits) *strangers {
+func newStrangers(l StrangerLimits, now clock.Clock) *strangers {
 	l.PerAddress, l.PerDeployment = cmp.Or(l.PerAddress, web.Rate{PerSecond: 10, Burst: 100}), cmp.Or(l.PerDeployment, web.Rate{PerSecond: 100, Burst: 1000})
 	l.AtOnceOfAddress, l.AtOnce = cmp.Or(l.AtOnceOfAddress, 8), cmp.Or(l.AtOnce, 16)
 	return &strangers{
-		limits: l, asking: map[string]int{},
+		now: now, limits: l, asking: map[string]int{},
 		refused: web.NewBuckets(), known: lru.New[[sha256.Size]byte, time.Time](mostRemembered),
 	}
 }
@@ -89,7 +90,7 @@ type bound struct {
 // admit takes places for a request, so that the agent may be asked about it, or refuses the
 // request. Known callers need no places, so strangers do not keep them out.
 func (s *strangers) admit(r *http.Request, d deployment.Deployment, identified bool) (*question, error) {
-	q := &question{of: s, began: clock.System()}
+	q := &question{of: s, began: s.now()}
 	q.credentials, q.remembered = credentialsOf(r, d)
 	if identified {
 		return q, nil
@@ -182,7 +183,7 @@ func (q *question) answered(letIn bool) {
 	}
 	if !letIn {
 		for _, b := range q.bounds {
-			q.of.refused.Take(b.name, b.rate, clock.System())
+			q.of.refused.Take(b.name, b.rate, q.of.now())
 		}
 	}
 	q.end()

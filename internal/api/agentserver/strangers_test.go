@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -138,4 +139,24 @@ func TestRequestsThatAreLetInTakeNothing(t *testing.T) {
 		wantStatus(t, f.as(t, "nobody", "POST", "/threads/search", object{}), http.StatusUnauthorized)
 	}
 	wantStatus(t, f.as(t, "nobody", "POST", "/threads/search", object{}), http.StatusTooManyRequests)
+}
+
+// TestCallersAreForgotten checks that a caller whom the repository let in counts as a stranger ten
+// minutes later, and that refusals stop counting with time.
+func TestCallersAreForgotten(t *testing.T) {
+	t.Parallel()
+	f, _, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(1)}, quota.Limits{})
+	ask := func(user string, want int) {
+		t.Helper()
+		wantStatus(t, f.as(t, user, "POST", "/threads/search", object{}), want)
+	}
+	ask("ada", http.StatusOK)
+	ask("nobody", http.StatusUnauthorized)
+	f.clock.Pass(9 * time.Minute)
+	ask("ada", http.StatusOK)
+	ask("bob", http.StatusTooManyRequests)
+	f.clock.Pass(10 * time.Minute)
+	ask("bob", http.StatusOK)
+	ask("nobody", http.StatusUnauthorized)
+	ask("ada", http.StatusTooManyRequests)
 }
