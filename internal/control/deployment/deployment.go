@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -316,10 +315,7 @@ func (d Deployment) Version() int64 { return d.version }
 // expected checks the version of a deployment that was read. Every write has the condition that
 // the version is still the same when the change is written.
 func (d Deployment) expected(versions record.Versions) error {
-	if versions.Allow(d.version) {
-		return nil
-	}
-	return fault.New(fault.Stale, "Deployment ID %s was changed since it was read. Read it again.", d.Deployment)
+	return versions.Check(d.version, "Deployment ID "+d.Deployment)
 }
 
 // ThreadTTL is the configuration file's time to live for threads whose creation does not set

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -66,10 +65,7 @@ func (l Listener) ChangeCount() int64 { return l.version }
 
 // expected refuses a change that was requested for other versions than the present version.
 func (l Listener) expected(versions record.Versions) error {
-	if versions.Allow(l.version) {
-		return nil
-	}
-	return fault.New(fault.Stale, "Listener ID %s was changed since it was read. Read it again.", l.Listener)
+	return versions.Check(l.version, "Listener ID "+l.Listener)
 }
 
 // Online reports whether a process holds the listener's session.

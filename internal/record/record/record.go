@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -86,5 +87,10 @@ func Encode(v any) []byte {
 // written.
 type Versions []int64
 
-// Allow reports whether an item of the version may be changed.
-func (v Versions) Allow(version int64) bool { return v == nil || slices.Contains(v, version) }
+// Check returns a fault.Stale if a change is not allowed at the version. what names the resource.
+func (v Versions) Check(version int64, what string) error {
+	if v == nil || slices.Contains(v, version) {
+		return nil
+	}
+	return fault.New(fault.Stale, "%s was changed since it was read. Read it again.", what)
+}

@@ -101,10 +101,7 @@ func (p Provider) hasValuesOf(before Provider) bool {
 
 // expected refuses a provider that has another version than the change expects.
 func (p Provider) expected(versions record.Versions) error {
-	if versions.Allow(p.version) {
-		return nil
-	}
-	return fault.New(fault.Stale, "Auth provider ID %s was changed since it was read. Read it again.", p.ProviderID)
+	return versions.Check(p.version, "Auth provider ID "+p.ProviderID)
 }
 
 func (p Provider) bound() secret.Bound { return secret.Bound{Workspace: p.Workspace, Resource: p.ID} }

@@ -1,12 +1,12 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -157,8 +157,5 @@ func (s *Store) Delete(ctx context.Context, ref Ref, expect record.Versions) err
 // expected returns a webhook that has one of the versions, or a fault.Stale.
 func (s *Store) expected(ctx context.Context, ref Ref, expect record.Versions) (Webhook, error) {
 	w, err := s.Get(ctx, ref)
-	if err == nil && !expect.Allow(w.version) {
-		err = fault.New(fault.Stale, "Webhook ID %s was changed since it was read. Read it again.", w.Webhook)
-	}
-	return w, err
+	return w, cmp.Or(err, expect.Check(w.version, "Webhook ID "+w.Webhook))
 }

@@ -142,10 +142,7 @@ func (s *Store) changeMember(
 ) (Member, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Member, record.Outbox, error) {
 		m, err := s.Member(ctx, workspaceID, memberID)
-		if err == nil && !expect.Allow(m.version) {
-			err = fault.New(fault.Stale, "Member ID %s was changed since it was read. Read it again.", memberID)
-		}
-		if err != nil {
+		if err = cmp.Or(err, expect.Check(m.version, "Member ID "+memberID)); err != nil {
 			return Member{}, record.Outbox{}, err
 		}
 		wasAdmin := m.Role == Admin

@@ -1,6 +1,7 @@
 package workspacesecret
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -65,10 +66,7 @@ func (s Secret) Has(key string) bool {
 // expected returns a secret that has one of the versions, or a fault.Stale.
 func (s *Store) expected(ctx context.Context, ref Ref, versions record.Versions) (Secret, error) {
 	secret, err := s.Get(ctx, ref)
-	if err == nil && !versions.Allow(secret.version) {
-		err = fault.New(fault.Stale, "Secret %q was changed since it was read. Read it again.", ref.Name)
-	}
-	return secret, err
+	return secret, cmp.Or(err, versions.Check(secret.version, fmt.Sprintf("Secret %q", ref.Name)))
 }
 
 // unchanged is the condition that since the secret was read it was not changed, no new
