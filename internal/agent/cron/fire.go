@@ -264,12 +264,11 @@ func (s *Store) untilNext(ctx context.Context) time.Duration {
 	const moment = 10 * time.Millisecond
 	wait, now := idle, s.Now()
 	for _, query := range keys.DueCrons.Until(now.Add(idle)) {
-		query.Limit = 1
-		page, err := s.Table.Query(ctx, query)
-		if err != nil || len(page.Items) == 0 {
+		next, err := record.First(ctx, s.Table, "due crons", query)
+		if err != nil || next == nil {
 			continue // Fire has reported the error
 		}
-		due, err := keys.DueCronTime(page.Items[0].Index[table.ByDue])
+		due, err := keys.DueCronTime(next.Index[table.ByDue])
 		if err != nil {
 			continue
 		}

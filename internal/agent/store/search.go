@@ -170,16 +170,11 @@ func (s *Store) scored(ctx context.Context, query table.Query, near *ranker, yie
 // nextLabel returns the first label of the namespaces that follow the namespaces of another
 // label, "" if no namespaces follow.
 func (s *Store) nextLabel(ctx context.Context, owner Owner, after string) (string, error) {
-	query := keys.StoreNamespacesAfter(owner.Workspace, owner.Deployment, after)
-	query.Limit = 1
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return "", fmt.Errorf("query namespaces: %w", err)
+	item, err := record.First(ctx, s.table, "namespaces", keys.StoreNamespacesAfter(owner.Workspace, owner.Deployment, after))
+	if err != nil || item == nil {
+		return "", err
 	}
-	if len(page.Items) == 0 {
-		return "", nil
-	}
-	path, err := keys.ParseStorePath(page.Items[0].Index[table.ByList].SK)
+	path, err := keys.ParseStorePath(item.Index[table.ByList].SK)
 	if err != nil {
 		return "", err
 	}

@@ -267,13 +267,8 @@ func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error
 }
 
 func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (bool, error) {
-	query := keys.StoreItemsOf(owner.Workspace, owner.Deployment, namespace)
-	query.Limit = 1
-	page, err := s.table.Query(table.WithoutContents(ctx), query)
-	if err != nil {
-		return false, fmt.Errorf("query items: %w", err)
-	}
-	return len(page.Items) == 0, nil
+	item, err := record.First(table.WithoutContents(ctx), s.table, "items", keys.StoreItemsOf(owner.Workspace, owner.Deployment, namespace))
+	return item == nil, err
 }
 
 // eraseMargin is the time before the deadline of its caller after which Erase begins no other page.

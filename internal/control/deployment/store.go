@@ -205,14 +205,14 @@ func (s *Store) read(ctx context.Context, ref Ref, hidden bool, decode func(Ref,
 // deleted is a fault.NotFound, too.
 func (s *Store) HeadWithID(ctx context.Context, deployment string) (Deployment, error) {
 	missing := NotFound(Ref{Deployment: deployment})
-	page, err := s.table.Query(ctx, keys.DeploymentWithID(deployment))
+	entry, err := record.First(ctx, s.table, "deployment by its id", keys.DeploymentWithID(deployment))
 	if err != nil {
-		return Deployment{}, fmt.Errorf("find deployment: %w", err)
+		return Deployment{}, err
 	}
-	if len(page.Items) == 0 {
+	if entry == nil {
 		return Deployment{}, missing
 	}
-	workspace, err := keys.WorkspaceOf(page.Items[0].Key)
+	workspace, err := keys.WorkspaceOf(entry.Key)
 	if err != nil {
 		return Deployment{}, err
 	}

@@ -141,15 +141,10 @@ func unchanged(item *table.Item) table.Cond {
 
 // mustBeUnused refuses to remove an integration with which a deployment is cloned.
 func (s *Service) mustBeUnused(ctx context.Context, ref Ref) error {
-	query := keys.IntegrationUses(ref.Workspace, ref.Integration)
-	query.Limit = 1
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return fmt.Errorf("query uses of integration: %w", err)
+	use, err := record.First(ctx, s.table, "uses of integration", keys.IntegrationUses(ref.Workspace, ref.Integration))
+	if err != nil || use == nil {
+		return err
 	}
-	if len(page.Items) > 0 {
-		return fault.New(fault.Conflict, "Integration ID %s is in use: deployment ID %s is built with it. Delete the deployment first.",
-			ref.Integration, keys.IntegrationUseDeployment(page.Items[0].Key))
-	}
-	return nil
+	return fault.New(fault.Conflict, "Integration ID %s is in use: deployment ID %s is built with it. Delete the deployment first.",
+		ref.Integration, keys.IntegrationUseDeployment(use.Key))
 }

@@ -97,15 +97,11 @@ func (s *Store) mayLose(ctx context.Context, before, after Listener) error {
 
 // user returns one of the deployments that a query for uses finds, "" without a deployment.
 func (s *Store) user(ctx context.Context, query table.Query) (deployment string, err error) {
-	query.Limit = 1
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return "", fmt.Errorf("query uses of listener: %w", err)
+	use, err := record.First(ctx, s.table, "uses of listener", query)
+	if err != nil || use == nil {
+		return "", err
 	}
-	if len(page.Items) == 0 {
-		return "", nil
-	}
-	return keys.ListenerUseDeployment(page.Items[0].Key), nil
+	return keys.ListenerUseDeployment(use.Key), nil
 }
 
 // Delete deletes a listener. A listener that deployments use, or that is online and still
@@ -145,13 +141,11 @@ func (s *Store) mayGo(ctx context.Context, l Listener) error {
 	if deployment != "" {
 		return fault.New(fault.Conflict, "Listener ID %s is used by deployment ID %s.", l.Listener, deployment)
 	}
-	query := keys.ListenerTasks(l.Workspace, l.Listener)
-	query.Limit = 1
-	page, err := s.table.Query(ctx, query)
+	task, err := record.First(ctx, s.table, "tasks of listener", keys.ListenerTasks(l.Workspace, l.Listener))
 	if err != nil {
-		return fmt.Errorf("query tasks of listener: %w", err)
+		return err
 	}
-	if len(page.Items) > 0 && l.Online(s.now()) {
+	if task != nil && l.Online(s.now()) {
 		return fault.New(fault.Conflict, "Listener ID %s still removes releases of deleted deployments. Try again in a moment.", l.Listener)
 	}
 	return nil

@@ -124,7 +124,7 @@ func DeploymentEntry(deployment string) table.Key {
 // DeploymentWithID asks for the name of the deployment with an id, when its workspace is not
 // known.
 func DeploymentWithID(deployment string) table.Query {
-	return table.Query{Index: table.ByDue, PK: DeploymentEntry(deployment).PK, Limit: 1}
+	return table.Query{Index: table.ByDue, PK: DeploymentEntry(deployment).PK}
 }
 
 // Build is the key of the information that a builder has about the build of a revision. The

@@ -38,6 +38,19 @@ func In[P, T any](parent P, decode func(P, *table.Item) (T, error)) func(*table.
 	return func(item *table.Item) (T, error) { return decode(parent, item) }
 }
 
+// First returns the first item of a query, nil if there is no item. what names the items in errors.
+func First(ctx context.Context, t table.Table, what string, query table.Query) (*table.Item, error) {
+	query.Limit = 1
+	page, err := t.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("query %s: %w", what, err)
+	}
+	if len(page.Items) == 0 {
+		return nil, nil
+	}
+	return page.Items[0], nil
+}
+
 // All returns all items of a query whose answer is known to be small, as decode reads them. what
 // names the items in errors of the query.
 func All[T any](ctx context.Context, t table.Table, what string, query table.Query, decode func(*table.Item) (T, error)) ([]T, error) {
