@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -76,7 +77,7 @@ func (t *Translator) task(data json.RawMessage, namespace []string) {
 	switch {
 	case len(task.Interrupts) > 0:
 		event = interrupted
-	case len(task.Error) > 0 && string(task.Error) != "null":
+	case state.Present(task.Error) != nil:
 		event, failure = failed, textOf(task.Error)
 	}
 	for _, path := range slices.Backward(slices.Clone(t.children.order)) { // the innermost first

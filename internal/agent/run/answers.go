@@ -12,10 +12,10 @@ import (
 // resumeOf returns the answer in a request's command, nil if the command has no answer.
 func resumeOf(request Request) json.RawMessage {
 	var command struct{ Resume json.RawMessage }
-	if json.Unmarshal(request.Command, &command) != nil || len(command.Resume) == 0 || string(command.Resume) == "null" {
+	if json.Unmarshal(request.Command, &command) != nil {
 		return nil
 	}
-	return command.Resume
+	return state.Present(command.Resume)
 }
 
 // checkAnswer refuses a request whose command answers a question that its thread does not wait on,

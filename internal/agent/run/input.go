@@ -14,7 +14,7 @@ type Input struct{ raw json.RawMessage }
 // NewInput checks a client's input; null is no input. Input that is not an object is the graph's
 // own matter.
 func NewInput(raw json.RawMessage) (Input, error) {
-	if len(raw) == 0 || string(raw) == "null" {
+	if state.Present(raw) == nil {
 		return Input{}, nil
 	}
 	if state.IsObject(raw) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -40,7 +41,7 @@ func (r *Request) GraphInput() Input {
 		return r.Input
 	}
 	for _, part := range []json.RawMessage{command.Update, command.Resume, command.Goto} {
-		if len(part) > 0 && string(part) != "null" {
+		if state.Present(part) != nil {
 			return Input{}
 		}
 	}

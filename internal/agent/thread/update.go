@@ -115,7 +115,7 @@ func (e *Edit) apply(next Log, writes []table.Write, err error) error {
 // command are the command's own update.
 func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 	values := update.Values
-	if len(values) == 0 || string(values) == "null" {
+	if state.Present(values) == nil {
 		var command struct{ Update json.RawMessage }
 		if len(update.Command) > 0 && json.Unmarshal(update.Command, &command) == nil && len(command.Update) > 0 {
 			values = command.Update

@@ -2,10 +2,10 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -47,7 +47,7 @@ func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequ
 	}
 	imported := authservice.ImportedToken{
 		Owner: of, ProviderID: body.ProviderID, Agent: value(body.AgentID), AccessToken: body.AccessToken, RefreshToken: value(body.RefreshToken),
-		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: given(body.Metadata), Default: optional.Or(body.IsDefault, true),
+		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: state.Present(body.Metadata), Default: optional.Or(body.IsDefault, true),
 	}
 	if body.ExpiresInSeconds != nil {
 		imported.Lifetime = max(seconds(*body.ExpiresInSeconds), time.Microsecond)
@@ -65,7 +65,7 @@ func (s server) PatchAuthToken(ctx context.Context, request PatchAuthTokenReques
 		return nil, err
 	}
 	t, err := s.AuthService.PatchToken(ctx, of.Token(request.TokenID), authservice.TokenPatch{
-		Label: request.Body.ProviderAccountLabel, Default: request.Body.IsDefault, Metadata: given(request.Body.Metadata),
+		Label: request.Body.ProviderAccountLabel, Default: request.Body.IsDefault, Metadata: state.Present(request.Body.Metadata),
 	})
 	return PatchAuthToken200JSONResponse(showToken(t)), err
 }
@@ -131,12 +131,4 @@ func showToken(t authservice.Token) AuthTokenSummary {
 		ExpiresAt: clock.Nullable(t.Expires), IsDefault: t.IsDefault, Status: string(t.Status), Metadata: t.Metadata,
 		CreatedAt: clock.Format(t.Created), UpdatedAt: clock.Format(t.Updated),
 	}
-}
-
-// given returns free-form JSON that is not null, nil otherwise.
-func given(raw json.RawMessage) json.RawMessage {
-	if string(raw) == "null" {
-		return nil
-	}
-	return raw
 }

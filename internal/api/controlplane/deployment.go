@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -254,10 +255,7 @@ func sourceConfig(c *SourceConfigRequest) deployment.SourceConfig {
 	config := deployment.SourceConfig{
 		IntegrationID: c.IntegrationID, RepoURL: c.RepoURL, DeploymentType: (*string)(c.DeploymentType),
 		BuildOnPush: c.BuildOnPush, CustomURL: c.CustomURL, ListenerID: c.ListenerID,
-		InstallCommand: c.InstallCommand, BuildCommand: c.BuildCommand,
-	}
-	if string(c.ResourceSpec) != "null" {
-		config.ResourceSpec = c.ResourceSpec
+		InstallCommand: c.InstallCommand, BuildCommand: c.BuildCommand, ResourceSpec: state.Present(c.ResourceSpec),
 	}
 	if c.ListenerConfig != nil {
 		config.ListenerConfig = &deployment.ListenerConfig{K8sNamespace: c.ListenerConfig.K8SNamespace}
