@@ -59,9 +59,9 @@ func (r *Rollout) discard(ctx context.Context, d deployment.Deployment, ref revi
 	return errors.Join(r.remove(ctx, d, ref), r.Builder.Remove(ctx, ref.Revision))
 }
 
-// torn reads the deployment that a step of a teardown is about. over is true for a teardown
+// readTeardown reads the deployment that a step of a teardown is about. over is true for a teardown
 // after which another teardown began, and for a deployment that lives again.
-func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, over bool, err error) {
+func (r *Rollout) readTeardown(ctx context.Context, t task) (d deployment.Deployment, over bool, err error) {
 	d, err = r.Deployments.GetHidden(ctx, t.deployment())
 	return d, err == nil && (d.Status != deployment.AwaitingDelete || d.Teardown != t.Teardown), err
 }
@@ -73,7 +73,7 @@ func (r *Rollout) stopReleases(ctx context.Context, t task) (answered, error) {
 }
 
 func (r *Rollout) stop(ctx context.Context, t task) (answered, error) {
-	d, over, err := r.torn(ctx, t)
+	d, over, err := r.readTeardown(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return answered{next: eraseThreads}, nil
 	}
@@ -104,7 +104,7 @@ func (r *Rollout) stop(ctx context.Context, t task) (answered, error) {
 // over.
 func (r *Rollout) beginPurge(ctx context.Context, t task) (answered, error) {
 	return record.Retry(ctx, func(ctx context.Context) (answered, error) {
-		d, over, err := r.torn(ctx, t)
+		d, over, err := r.readTeardown(ctx, t)
 		switch {
 		case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed() && !over):
 			return answered{next: eraseThreads}, nil
@@ -139,7 +139,7 @@ func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revis
 }
 
 func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
-	d, over, err := r.torn(ctx, t)
+	d, over, err := r.readTeardown(ctx, t)
 	switch {
 	case fault.Is(err, fault.NotFound): // there is nothing to erase, or only data that came late
 	case err != nil:
@@ -163,7 +163,7 @@ func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
 }
 
 func (r *Rollout) eraseDeployment(ctx context.Context, t task) (answered, error) {
-	d, over, err := r.torn(ctx, t)
+	d, over, err := r.readTeardown(ctx, t)
 	switch {
 	case fault.Is(err, fault.NotFound) || (err == nil && (over || !d.Doomed())):
 		return answered{next: done}, nil
