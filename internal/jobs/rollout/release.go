@@ -254,6 +254,27 @@ func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionI
 	return r.Deployments.Retired(ctx, d, revisionID)
 }
 
+// target returns the target that runs a deployment's releases; ok is false when there is no
+// such target here.
+func (r *Rollout) target(d deployment.Deployment) (_ compute.Target, ok bool) {
+	if d.Remote() {
+		return r.Listeners, true
+	}
+	target, ok := r.Targets[d.Source]
+	return target, ok
+}
+
+func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
+	target, ok := r.target(d)
+	if !ok || ref.Revision == "" {
+		return nil
+	}
+	if err := target.Remove(ctx, compute.Ref(ref)); err != nil {
+		return fmt.Errorf("remove release: %w", err)
+	}
+	return nil
+}
+
 // Restore starts again the releases that a compute target lost with the process that ran them.
 // A release that must not run any more is removed from the list.
 func (r *Rollout) Restore(ctx context.Context) error {

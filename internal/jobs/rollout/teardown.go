@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -117,27 +115,6 @@ func (r *Rollout) beginPurge(ctx context.Context, t task) (answered, error) {
 	})
 }
 
-// target returns the target that runs a deployment's releases; ok is false when there is no
-// such target here.
-func (r *Rollout) target(d deployment.Deployment) (_ compute.Target, ok bool) {
-	if d.Remote() {
-		return r.Listeners, true
-	}
-	target, ok := r.Targets[d.Source]
-	return target, ok
-}
-
-func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
-	target, ok := r.target(d)
-	if !ok || ref.Revision == "" {
-		return nil
-	}
-	if err := target.Remove(ctx, compute.Ref(ref)); err != nil {
-		return fmt.Errorf("remove release: %w", err)
-	}
-	return nil
-}
-
 func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
 	d, over, err := r.readTeardown(ctx, t)
 	switch {
@@ -180,73 +157,4 @@ func (r *Rollout) eraseDeployment(ctx context.Context, t task) (answered, error)
 // forget removes all data of a revision that is outside of the table.
 func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
 	return errors.Join(r.discard(ctx, d, ref), r.Logs.Remove(ref.Revision))
-}
-
-// Rescue looks after the rollouts and teardowns that took too long: it starts a workflow that
-// was never started, and makes good a workflow that ended without ending its revision. It also
-// checks which agents that had crashed have recovered, and starts the agents that Restore could
-// not start. The work that is left when ctx ends, including a step that was begun, is for the next
-// Rescue, and is not an error.
-func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
-	overdue := r.Deployments.Overdue(ctx, dueBy, func(ctx context.Context, d deployment.Deployment) error {
-		return errors.Join(r.rescue(ctx, d), r.seeRecovered(ctx, d))
-	})
-	return errors.Join(overdue, r.startMissing(ctx))
-}
-
-func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
-	if err := r.Deployments.Renew(ctx, d); err != nil {
-		return err
-	}
-	if d.Retiring != "" && d.Status != deployment.AwaitingDelete {
-		if err := r.repeat(ctx, "Promote", d.Ref, d.Active); err != nil {
-			return err
-		}
-	}
-	if !d.Busy && d.Status != deployment.AwaitingDelete {
-		return nil
-	}
-	machine, name, start := workflow.Rollout, d.Slot, r.Deployments.StartRollout
-	if d.Status == deployment.AwaitingDelete {
-		machine, name, start = workflow.Teardown, d.TeardownName(), r.Deployments.StartTeardown
-	}
-	execution, err := r.Workflow.Describe(ctx, machine, name)
-	switch {
-	case errors.Is(err, workflow.ErrNotFound):
-		return start(ctx, d)
-	case err != nil:
-		return fmt.Errorf("describe workflow: %w", err)
-	case execution.Status == workflow.Running && machine == workflow.Rollout:
-		return r.noteThrottled(ctx, d)
-	case execution.Status == workflow.Running:
-		return nil
-	case machine == workflow.Rollout:
-		return r.repeat(ctx, "Fail", d.Ref, d.Slot)
-	default:
-		return r.teardown(ctx, d)
-	}
-}
-
-// repeat performs a step of a rollout whose workflow did not perform it.
-func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, revisionID string) error {
-	_, err := r.perform(ctx, task{Step: step, Task: deployment.Task{Workspace: ref.Workspace, Deployment: ref.Deployment, Revision: revisionID}})
-	return err
-}
-
-// teardown performs the steps of a teardown whose workflow has given up, as far as their time
-// has come.
-func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
-	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}, rescue: true}
-	answer, err := r.stopReleases(ctx, t)
-	if err == nil && answer.next == await {
-		answer, err = r.beginPurge(ctx, t)
-	}
-	for err == nil && answer.next != done && answer.next != await {
-		if answer.next == eraseThreads {
-			answer, err = r.eraseThreads(ctx, t)
-		} else {
-			answer, err = r.eraseDeployment(ctx, t)
-		}
-	}
-	return err
 }
