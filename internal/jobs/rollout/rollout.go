@@ -23,7 +23,7 @@ import (
 // internalTrouble is the message for a person about compute.ReasonInternal.
 const internalTrouble = "The platform could not complete this step; the server's log says why. Try again, and tell its operator if it persists."
 
-// next is the answer of a step: the next state of the machine.
+// next is what a step answers: the state of the machine that comes next.
 type next string
 
 const (
@@ -166,7 +166,7 @@ func (r *Rollout) Task(ctx context.Context, input json.RawMessage) (json.RawMess
 // result is the output of a Task state.
 type result struct {
 	Next next `json:"next"`
-	// Due is when the machine goes on, for await.
+	// Due is when a machine that waits (await) goes on; "" in any other answer.
 	Due string `json:"due"`
 }
 

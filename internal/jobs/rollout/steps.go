@@ -14,7 +14,8 @@ import (
 // handler performs a step.
 type handler func(*Rollout, context.Context, task) (answered, error)
 
-// answered is the answer of a step. due is when the machine goes on; it is set for await only.
+// answered is the whole answer of a step. due is when a machine that waits (await) goes on; it is
+// zero in any other answer.
 type answered struct {
 	next
 	due time.Time
@@ -68,8 +69,8 @@ func ofRevision(step func(*Rollout, context.Context, position) (next, error)) ha
 	})
 }
 
-// untilDone makes an attempt again after a lost race, and each time that it answers again: it has
-// then changed the data that it has read.
+// untilDone repeats an attempt that lost a race, and an attempt whose answer is "again": it has
+// changed the data that it had read, so the next attempt reads them anew.
 func untilDone(ctx context.Context, attempt func(context.Context) (next, error)) (next, error) {
 	return record.Retry(ctx, func(ctx context.Context) (next, error) {
 		name, err := attempt(ctx)
