@@ -64,7 +64,7 @@ func (s *Store) KeepImages(ctx context.Context, d Deployment, newest int, keep f
 	return errors.Join(failures...)
 }
 
-// markForgotten prevents that anything is made from the build of a revision, unless the
+// markForgotten lets nothing be made from the build of a revision any more, unless the
 // deployment got another revision meanwhile.
 func (s *Store) markForgotten(ctx context.Context, d Deployment, r revision.Revision) error {
 	if r.Forgotten {
