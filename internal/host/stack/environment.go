@@ -12,14 +12,15 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// Names of the variables that more than one place must know.
-// VariableHost names the machine that agents run on, if they run on a machine. VariableHostToken is
-// the token of its host program.
+// Names of the variables that the packages below this package read, too.
 const (
-	VariableHost      = "SLIPWAY_AGENT_HOST"
+	// VariableHost is the address of the machine that agents run on, if they run on a machine.
+	VariableHost = "SLIPWAY_AGENT_HOST"
+	// VariableHostToken is the token of that machine's host program.
 	VariableHostToken = "SLIPWAY_AGENT_HOST_TOKEN"
 )
 
+// Names of the variables that only this package reads.
 const (
 	variableRegion        = "AWS_REGION"
 	variableAccessKey     = "AWS_ACCESS_KEY_ID"
@@ -38,7 +39,6 @@ const (
 	variableStreams       = "SLIPWAY_STREAM_CAPACITY"
 	variableThrottleRate  = "SLIPWAY_THROTTLE_RATE"
 	variableCompute       = "SLIPWAY_COMPUTE"
-	variableAgentHost     = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 	variableMetrics       = "SLIPWAY_METRICS"
 	variableCdn           = "SLIPWAY_CDN_NETWORKS"
@@ -158,7 +158,7 @@ func (e Environment) quotas() (quota.Limits, error) {
 			limits = limits.Within(name, max(1, capacity/divisor))
 		}
 	}
-	if e.Get(variableCompute) == "ecs" && e.Get(variableAgentHost) == "" {
+	if e.Get(variableCompute) == "ecs" && e.Get(VariableHost) == "" {
 		limits = limits.Within(quota.Deployments, fargateReleases/4) // two while each rolls out
 	}
 	return limits, nil
