@@ -114,7 +114,7 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 	if err := s.threads.CheckRoom(ctx, t.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
-	slot := s.threads.RunSlot(t)
+	place := s.threads.ReserveRun(t)
 	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread) (Run, record.Outbox, error) {
 		if s.mustSealFirst(t, request) {
 			var err error
@@ -122,7 +122,7 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 				return Run{}, record.Outbox{}, err
 			}
 		}
-		return s.plan(ctx, t, request, slot)
+		return s.plan(ctx, t, request, place)
 	})
 }
 
@@ -179,7 +179,7 @@ func (s *Store) stopWorkflow(ctx context.Context, run Run, why string) {
 }
 
 // plan decides how a new run changes the thread that was read.
-func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot *quota.Reservation) (run Run, o record.Outbox, err error) {
+func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, place *quota.Reservation) (run Run, o record.Outbox, err error) {
 	if err := t.Usable(); err != nil {
 		return run, o, err
 	}
@@ -201,7 +201,7 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, slot
 	if err != nil {
 		return run, o, err
 	}
-	o, err = s.planWrites(ctx, t, run, p, slot, request.Notes)
+	o, err = s.planWrites(ctx, t, run, p, place, request.Notes)
 	return run, o, err
 }
 
@@ -254,11 +254,11 @@ func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, supersedes bool
 // planWrites returns the writes that create the run under a plan. The writes of the quota come
 // last, so that another reason to refuse the run comes first.
 func (s *Store) planWrites(
-	ctx context.Context, t thread.Thread, run Run, p lockPlan, slot *quota.Reservation, notes []record.Note[Run],
+	ctx context.Context, t thread.Thread, run Run, p lockPlan, place *quota.Reservation, notes []record.Note[Run],
 ) (o record.Outbox, err error) {
 	var counted record.Outbox
 	if !t.Lock.Busy {
-		if err := t.CountRun(ctx, &counted, &p.change, slot, run.Temporary); err != nil {
+		if err := t.CountRun(ctx, &counted, &p.change, place, run.Temporary); err != nil {
 			return o, err
 		}
 	}

@@ -10,29 +10,29 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// threadSlot returns the request for a slot of the thread quota.
-func (s *Store) threadSlot(ref Ref) *quota.Reservation {
+// reserveThread returns the request for a place in the quota of threads.
+func (s *Store) reserveThread(ref Ref) *quota.Reservation {
 	return s.pool.Reserve(ref.Workspace, ref.Thread, quota.Threads, 0)
 }
 
-// RunSlot returns the request for a slot of the run quota.
-func (s *Store) RunSlot(t Thread) *quota.Reservation {
+// ReserveRun returns the request for a place in the quota of runs.
+func (s *Store) ReserveRun(t Thread) *quota.Reservation {
 	return s.pool.Reserve(t.Workspace, t.Thread, quota.Runs, t.Part)
 }
 
 // CountRun adds the new run to the workspace's quota. It also counts the thread if an older version
 // created the thread without counting it. It does not count the thread of a temporary run.
-func (t Thread) CountRun(ctx context.Context, o *record.Outbox, change *table.Update, slot *quota.Reservation, temporary bool) error {
+func (t Thread) CountRun(ctx context.Context, o *record.Outbox, change *table.Update, place *quota.Reservation, temporary bool) error {
 	var along []quota.Name
 	if t.Part == 0 && !temporary {
 		along = append(along, quota.Threads)
 	}
-	if err := slot.Take(ctx, o, along...); err != nil {
+	if err := place.Take(ctx, o, along...); err != nil {
 		return err
 	}
-	change.Set[attrRunPart] = int64(slot.Part())
+	change.Set[attrRunPart] = int64(place.Part())
 	if len(along) > 0 {
-		change.Set[attrPart] = int64(slot.Part())
+		change.Set[attrPart] = int64(place.Part())
 	}
 	return nil
 }

@@ -46,14 +46,14 @@ func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, t
 	if err != nil {
 		return Thread{}, err
 	}
-	slot := s.threadSlot(ref)
+	place := s.reserveThread(ref)
 	standing, err := s.putNew(ctx, ref, func(ctx context.Context, refuse func(*table.Item) error) (o record.Outbox, err error) {
 		var taken record.Outbox
-		if err := slot.Take(ctx, &taken); err != nil {
+		if err := place.Take(ctx, &taken); err != nil {
 			return o, err
 		}
-		item.Attrs[attrPart] = int64(slot.Part())
-		// The thread comes first: a thread that exists needs no slot.
+		item.Attrs[attrPart] = int64(place.Part())
+		// The thread comes first: a thread that exists needs no place.
 		o.AddOr(table.Put{Item: item, If: table.Absent()}, refuse)
 		if ttl != nil {
 			o.Add(s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
@@ -119,7 +119,7 @@ func (s *Store) putNew(
 	up := time.NewTimer(graveWait)
 	defer up.Stop()
 	for {
-		// If Decide lost a race for the slot, its next decision takes another slot.
+		// If Decide lost a race for the place, its next decision takes another place.
 		err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) { return outbox(ctx, refuse) })
 		switch {
 		case err == nil:

@@ -327,12 +327,12 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, ttl *TTL, now time.T
 	if !t.StateUpdated.IsZero() {
 		item.Attrs[attrStateUpdated] = clock.Format(t.StateUpdated)
 	}
-	slot := s.threadSlot(ref)
+	place := s.reserveThread(ref)
 	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
-		if err := slot.Take(ctx, &o); err != nil {
+		if err := place.Take(ctx, &o); err != nil {
 			return o, err
 		}
-		item.Attrs[attrPart] = int64(slot.Part())
+		item.Attrs[attrPart] = int64(place.Part())
 		o.AddOr(table.Put{Item: item, If: table.Absent()}, record.Always(changedMeanwhile(t.Ref)))
 		o.AddOr(s.replaceTTL(ref, ttl, now), record.Always(changedMeanwhile(t.Ref)))
 		o.AddOr(t.CheckLock(), record.Always(changedMeanwhile(t.Ref)))
