@@ -194,7 +194,7 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, plac
 		return run, o, err
 	}
 	supersedes := t.Lock.Busy && request.Strategy.supersedes()
-	if run, err = s.draftRun(t, request, delayed != nil, supersedes); err != nil {
+	if run, err = s.newRun(t, request, delayed != nil, supersedes); err != nil {
 		return run, o, err
 	}
 	p, err := s.planLock(t, run, delayed, supersedes)
@@ -305,10 +305,10 @@ func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error
 	return &run, nil
 }
 
-// draftRun makes a run whose id follows the runs that it waits for, and whose creation time follows
+// newRun makes a run whose id follows the runs that it waits for, and whose creation time follows
 // the newest run that was not delayed, even if the clocks of two hosts differ. The creation time of
 // a delayed run is its due time. A run that supersedes others follows all other runs.
-func (s *Store) draftRun(t thread.Thread, request Request, delayed, supersedes bool) (run Run, err error) {
+func (s *Store) newRun(t thread.Thread, request Request, delayed, supersedes bool) (run Run, err error) {
 	last := predecessor(t.Lock, delayed)
 	if supersedes {
 		last = max(last, t.Lock.Last)

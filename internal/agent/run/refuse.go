@@ -59,7 +59,7 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 		if err != nil {
 			return run, o, err
 		}
-		if run, err = s.draftRun(t, request, delayed != nil, false); err != nil {
+		if run, err = s.newRun(t, request, delayed != nil, false); err != nil {
 			return run, o, err
 		}
 		run.Status, run.Answers, run.Refusal = Error, nil, refused
