@@ -153,7 +153,8 @@ func (l Lock) NeedsReason() bool {
 
 const kind = "thread"
 
-// Names of the attributes in the thread's item.
+// Names of the attributes in the thread's item. A stored name stays when the field gets a better
+// name, because a server opens the data of earlier versions.
 const (
 	attrStatus          = "status"
 	attrIdleViewRun     = "rest_run"
