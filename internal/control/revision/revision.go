@@ -1,3 +1,10 @@
+// Package revision holds one build and rollout of a deployment's source: the request, which
+// never changes, and the progress.
+//
+// Status, reason and message are three fields: the status is one of the interface's words (but for
+// UNKNOWN, which is never stored), the reason a constant for machines, the message a sentence for
+// people. Statuses change only along the table transitions (status.go), each by a write under
+// the condition that the stored status allows it.
 package revision
 
 import (
