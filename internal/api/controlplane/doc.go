@@ -1,4 +1,6 @@
-// Package controlplane serves the interface under /v2: deployments and their revisions.
+// Package controlplane serves the control plane: deployments with their revisions, logs and events,
+// listeners, integrations, the Auth Service, secrets, webhooks and the workspace. Most paths begin
+// with /v2, some with /v1.
 //
 // api.gen.go holds the routes and models of infra/openapi/controlplane.yaml; change the document
 // and run `make generate`, never the file. Handlers implement StrictServerInterface, one file per
