@@ -18,8 +18,8 @@ import (
 // registryForm is the form of a registry, or of a part of a registry.
 var registryForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*$`)
 
-// checkFlags returns an error for the values of flags with which a server would start, and not do
-// what they ask for.
+// checkFlags returns an error for values of flags with which a server would start, but would not do
+// what the flags ask for.
 func checkFlags(ctx context.Context, flags *pflag.FlagSet, config standalone.Config, rate float64) error {
 	if config.BaseURL != "" {
 		if err := cli.CheckURL("--base-url", config.BaseURL); err != nil {
@@ -40,7 +40,7 @@ func checkFlags(ctx context.Context, flags *pflag.FlagSet, config standalone.Con
 	return checkNames(config)
 }
 
-// checkNames returns an error for origins and a registry that can be none.
+// checkNames returns an error for an origin or a registry that does not have the form of one.
 func checkNames(config standalone.Config) error {
 	for _, origin := range config.Origins {
 		parsed, err := url.Parse(origin)
