@@ -1,11 +1,4 @@
-# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify
-# (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and lambda-local with
-# their tests, test-cost and bench-lambda (Java, Maven), rehearse (Python, Node, Java, Maven),
-# sam-local (Docker too), test-referee and test-moto (Python, jq), test-race (a C compiler),
-# test-nobody and test-attack as another user (setpriv), test-docker (Docker, Python, Node),
-# test-schema (Python), test-runtimes, test-agents, test-repositories, test-devserver and
-# bench-overhead (Python, Node), test-browser (Node, Chromium, Java, Maven), network and deploy
-# (SAM, Python).
+# `make help` lists the targets, each with what it needs beside Go and git.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -55,11 +48,11 @@ demo: build ## build, start a server, deploy the example agent, talk to it and i
 LISTEN ?= 127.0.0.1:8080
 BUILD_LOCAL = go build -ldflags '-s -w $(STAMP)' -o bin/slipway-local ./internal/cmd/slipway-local
 
-lambda-local: functions ## serve the AWS stack here without Docker, at LISTEN with everything kept in DATA (.slipway-lambda)
+lambda-local: functions ## serve the AWS stack here without Docker, at LISTEN with everything kept in DATA (.slipway-lambda); needs Java 17 and Maven
 	$(BUILD_LOCAL)
 	exec bin/slipway-local lambda --listen $(LISTEN) --data $(or $(DATA),.slipway-lambda)
 
-sam-local: functions ## serve the AWS stack here under `sam local`, at LISTEN with everything kept in DATA (.slipway-sam)
+sam-local: functions ## serve the AWS stack here under `sam local`, at LISTEN with everything kept in DATA (.slipway-sam); needs Docker, Python 3, Java 17 and Maven
 	$(BUILD_LOCAL)
 	exec bin/slipway-local sam --listen $(LISTEN) --data $(or $(DATA),.slipway-sam)
 
@@ -114,19 +107,19 @@ test-e2e: ## run all end-to-end stories, on a server with the race detector wher
 
 ATTACKS = packages=$$(grep -rl --include='*_test.go' '^func TestAttack' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|');
 
-test-attack: ## run the tests that attack the server, as this user and, if that is root, as nobody too
+test-attack: ## run the tests that attack the server, as this user and, if that is root, as nobody too; as nobody needs setpriv
 	@$(ATTACKS) set -x; go test -count=1 -timeout 15m -run '^TestAttack' $$packages
 	@[ "$$(id -u)" != 0 ] || $(MAKE) --no-print-directory test-nobody
 
 # The wrapper runs test programs as the user nobody, who keeps no files: the tests' go command
 # writes to a folder that is removed.
-test-nobody: ## run the tests that attack the server as the user nobody; needs root
+test-nobody: ## run the tests that attack the server as the user nobody; needs root and setpriv
 	@home=$$(mktemp -d); trap 'chmod -R u+w "$$home"; rm -rf "$$home"' EXIT; chmod 777 "$$home"; \
 	printf '#!/bin/sh\nset -e\nprogram=$$(mktemp %s/XXXXXX)\ncp "$$1" "$$program"\nchmod 755 "$$program"\nshift\nexec setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=%s TMPDIR=%s GOCACHE=%s/cache GOFLAGS=-buildvcs=false "$$program" "$$@"\n' \
 		"$$home" "$$home" "$$home" "$$home" >"$$home/as-nobody"; chmod 755 "$$home/as-nobody"; \
 	$(ATTACKS) set -x; go test -count=1 -timeout 15m -run '^TestAttack' -exec "$$home/as-nobody" $$packages
 
-test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
+test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3, Node, curl and jq
 	sh internal/test/e2e/testdata/sdk/setup.sh
 	go test -count=1 -tags sdk -run 'SDK|Script|Starter|RuntimesFill' ./internal/test/e2e ./infra/runtimes
 
@@ -153,7 +146,7 @@ test-lambda: functions ## run the end-to-end tests against the functions as they
 	go test -count=1 -timeout 15m -tags 'sdk lambda' -run 'TestSDKs(Streams)?$$/(Python|JavaScript)_(edges|interrupt|.*sse)|TestSDK(AgentToAgent|Hook|HookOfThreads|sRemoteGraph|sQuestions|sStreamSynchronously|sStreamsWhenTheServerIsKilled)$$|TestSDKsWhenTheServerIsKilled$$/hook' ./internal/test/e2e -server lambda -record-calls $(CALLS)
 	sh internal/test/emulator/iam/check.sh $(CALLS)
 
-test-sam: functions ## run their buffered part against `sam local start-api`; needs Docker, Python 3, Java 17 and Maven
+test-sam: functions ## run end-to-end tests without streams against `sam local start-api`; needs Docker, Python 3, Java 17 and Maven
 	sh internal/test/emulator/dynamodb/setup.sh
 	sh internal/test/emulator/sam/setup.sh
 	go test -count=1 -timeout 10m ./internal/test/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
@@ -210,7 +203,7 @@ test-moto: ## test the AWS adapters on moto, and the script that CodeBuild runs;
 # Items hold the version, and the sizes of items decide what they cost. The tests wait most of the
 # time: -parallel.
 test-cost: VERSION = v0
-test-cost: functions ## compare what a stack consumes with internal/seam/table/dynamo/COST.md, or write it with UPDATE=1
+test-cost: functions ## compare what a stack consumes with internal/seam/table/dynamo/COST.md, or write it with UPDATE=1; needs Java 17 and Maven
 	$(BUILD_LOCAL)
 	go test -timeout 15m -parallel 8 -tags cost ./internal/seam/table/dynamo/cost $(if $(UPDATE),-update)
 
@@ -221,11 +214,11 @@ bench-overhead: build ## measure what a run takes besides its graph, beside the 
 	sh internal/test/e2e/testdata/devserver/setup.sh
 	PATH="$$(dirname "$$(sh infra/runtimes/uv.sh)"):$$PATH" go run ./internal/cmd/bench -only overhead
 
-bench-lambda: build functions ## measure the functions, and the stack that they are: sizes, starts, overhead, first token
+bench-lambda: build functions ## measure the functions, and the stack that they are: sizes, starts, overhead, first token; needs Java 17 and Maven
 	$(BUILD_LOCAL)
 	go run ./internal/cmd/bench -lambda
 
-lint: ## check style, state machines and interface documents
+lint: ## check style, state machines and interface documents; needs Python 3 and Node
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "make lint: not gofmt'ed:" $$unformatted >&2; exit 1; fi
 	$(GOLANGCI) run
 	sh infra/sam/lint.sh
@@ -285,7 +278,7 @@ release: ## write static binaries for Linux and macOS, checksums, SBOMs and what
 NEED_CONFIG = @[ -n "$(CONFIG)" ] || { echo 'make $@: CONFIG names the environment: us-dev, us-prod, eu-prod or trial' >&2; exit 2; }
 ENVIRONMENT = python3 infra/sam/environment.py $(CONFIG)
 
-network: ## make a network for the stack of CONFIG; OVERRIDES adds parameters of infra/network.yaml
+network: ## make a network for the stack of CONFIG; OVERRIDES adds parameters of infra/network.yaml; needs the SAM CLI and Python 3
 	$(NEED_CONFIG)
 	arguments=$$($(ENVIRONMENT) network); sam deploy --template-file infra/network.yaml --no-confirm-changeset --no-fail-on-empty-changeset $$arguments $(OVERRIDES)
 
@@ -294,7 +287,7 @@ network: ## make a network for the stack of CONFIG; OVERRIDES adds parameters of
 # with the parameters. With other parameters than these, `sam deploy` alone would change no
 # function.
 deploy: ARCH := arm64
-deploy: functions ## deploy the stack of CONFIG; NETWORK=1 puts it into the network that `make network` has made, OVERRIDES adds parameters, as "Name=value ..."
+deploy: functions ## deploy the stack of CONFIG; NETWORK=1 puts it into the network that `make network` has made, OVERRIDES adds parameters, as "Name=value ..."; needs the SAM CLI and Python 3
 	$(NEED_CONFIG)
 	overrides=$$($(ENVIRONMENT) overrides); $(if $(NETWORK),overrides+=" $$($(ENVIRONMENT) outputs)";) \
 	overrides+=" Version=$(VERSION) $(OVERRIDES)"; \
