@@ -25,11 +25,11 @@ const (
 // with Retry-After.
 var errContended = fault.New(fault.Unavailable, "Too many requests change this resource at the same time. Try again.")
 
-// Decide is the only way to write data that depend on data that were read. decide reads, and
-// returns the writes under the condition that nothing has changed. Decide commits them. When
-// the race is lost, it waits and calls decide again, until the context ends or its patience is
-// exhausted, which is a fault.Unavailable. An error of decide is returned unchanged, unless it
-// is ErrLost.
+// Decide writes data that depend on data that were read. decide reads, and returns the writes under
+// the condition that nothing has changed. Decide commits them. When the race is lost, it waits and
+// calls decide again, until the context ends or its patience is exhausted, which is a
+// fault.Unavailable. An error of decide is returned unchanged, unless it is ErrLost. Only Decide,
+// DecideValue and Retry repeat work after a lost race.
 func Decide(ctx context.Context, t table.Table, decide func(context.Context) (Outbox, error)) error {
 	_, err := DecideValue(ctx, t, func(ctx context.Context) (struct{}, Outbox, error) {
 		o, err := decide(ctx)
