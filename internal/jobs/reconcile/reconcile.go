@@ -1,9 +1,10 @@
-// Package reconcile repairs lost work: on a timer it looks at the rollouts, runs and
-// deliveries of webhooks that took longer than their lease, and makes sure that each of them
-// has a workflow that will end it. It also tells events that no other process notices, for
-// example that a listener is not heard of any more. It takes no input and reads everything
-// again, so the rare path is the common path. It is the work of the reconcile function on AWS
-// and of a goroutine on one machine.
+// Package reconcile repairs lost work: on a timer it looks at the rollouts, runs and deliveries of
+// webhooks that took longer than their lease, and makes sure that each of them has a workflow that
+// will end it. It also does the work that begins because time has passed: it fires crons, deletes
+// threads whose time to live is over, cancels runs whose clients have gone, and reports listeners
+// that are away and agents that have ended. A pass takes no input and reads everything again, so
+// the pass after a crash is like every other pass. Passes are made by the reconcile function on AWS
+// and by a goroutine on one machine.
 package reconcile
 
 import (
