@@ -2,16 +2,23 @@
 //
 // Every partition begins with the workspace, so that no request can reach another tenant's
 // data by naming an id. Eleven kinds of partition cannot begin with it, because they are read
-// before the tenant is known or without a tenant: an API key (looked up by its MAC), the
-// sign-in codes and sessions of browsers (looked up by their hashes), the names of workspaces,
-// the data keys (wrapped, and useless without KMS), builds (ids of CodeBuild's, for a builder
-// that gets only a revision's id), workflow executions of the one-machine engine, the names of
-// deployments by their ids (health checks show no key, and learn only that an agent serves),
-// the one-machine server's own records (when it was last alive, and the work that it died with),
-// the notes which deployments encrypt what they store (a server reads all of them when it starts),
-// the bindings of an installation of the GitHub App (whose events name no tenant), and the
-// entries that timers look at (leases, releases, rollouts, listeners, deliveries of webhooks,
-// crons, times to live). The last two hold references only.
+// before the tenant is known or without a tenant:
+//
+//   - an API key, which is looked up by its MAC;
+//   - the sign-in codes and sessions of browsers, which are looked up by their hashes;
+//   - the names of workspaces;
+//   - the data keys, which are wrapped, and useless without KMS;
+//   - builds (ids of CodeBuild's), for a builder that gets only a revision's id;
+//   - workflow executions of the one-machine engine;
+//   - the names of deployments by their ids: health checks show no key, and learn only that an
+//     agent serves;
+//   - the one-machine server's own records: when it was last alive, and the work that it died with;
+//   - the notes which deployments encrypt what they store: a server reads all of them when it
+//     starts;
+//   - the bindings of an installation of the GitHub App, whose events name no tenant. They hold
+//     references only;
+//   - the entries that timers look at (leases, releases, rollouts, listeners, deliveries of
+//     webhooks, crons, times to live). They hold references only.
 //
 // Access patterns, and the one read that serves each:
 //
