@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -37,7 +38,21 @@ func checkFlags(ctx context.Context, flags *pflag.FlagSet, config standalone.Con
 	if !(rate >= 0) { // this also refuses what is no number
 		return fmt.Errorf("--rate-limit must be at least 0, not %g", rate)
 	}
-	return checkNames(config)
+	if err := checkNames(config); err != nil {
+		return err
+	}
+	return checkSleep(config)
+}
+
+// checkSleep returns an error for flags by which no agent could sleep as they say.
+func checkSleep(config standalone.Config) error {
+	if config.SleepAfter < 0 {
+		return errors.New("--sleep-after: want a duration of at least 0")
+	}
+	if config.AwakeAgents > 0 && config.SleepAfter == 0 {
+		return errors.New("--awake-agents needs --sleep-after, because agents that never sleep make no room")
+	}
+	return nil
 }
 
 // checkNames returns an error for an origin or a registry that does not have the form of one.
