@@ -23,35 +23,6 @@ type Observer interface {
 	Ended(ctx context.Context, run Run)
 }
 
-// Kwargs returns the parameters that the run was created with.
-func (r Run) Kwargs() json.RawMessage {
-	orEmpty := func(raw json.RawMessage) json.RawMessage {
-		if raw == nil {
-			return json.RawMessage("{}")
-		}
-		return raw
-	}
-	kwargs := map[string]any{
-		"input": r.Input, "command": r.Command, "config": orEmpty(r.Config), "context": orEmpty(r.Context), "stream_mode": r.StreamModes,
-		"interrupt_before": r.InterruptBefore, "interrupt_after": r.InterruptAfter, "subgraphs": r.StreamSubgraphs, "temporary": r.Temporary,
-		"feedback_keys": r.FeedbackKeys, "webhook": nil,
-	}
-	if r.Webhook != "" {
-		kwargs["webhook"] = r.Webhook
-	}
-	return record.Encode(kwargs)
-}
-
-// ShownMetadata returns the metadata as clients see it. It names the run's own assistant and graph:
-// the metadata of the thread, which is part of the run's, may name other assistants and graphs.
-func (r Run) ShownMetadata() json.RawMessage {
-	metadata, err := thread.Named(r.Metadata, r.AssistantID, r.Graph)
-	if err != nil {
-		return json.RawMessage("{}") // it was checked when the run was created
-	}
-	return metadata
-}
-
 // maxNotification is the largest size in bytes of a message about a run to a webhook: the message
 // is stored in base64 until it has arrived.
 const maxNotification = 8 << 20

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -104,4 +105,33 @@ func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 		}
 	}
 	return nil
+}
+
+// Kwargs returns the parameters that the run was created with.
+func (r Run) Kwargs() json.RawMessage {
+	orEmpty := func(raw json.RawMessage) json.RawMessage {
+		if raw == nil {
+			return json.RawMessage("{}")
+		}
+		return raw
+	}
+	kwargs := map[string]any{
+		"input": r.Input, "command": r.Command, "config": orEmpty(r.Config), "context": orEmpty(r.Context), "stream_mode": r.StreamModes,
+		"interrupt_before": r.InterruptBefore, "interrupt_after": r.InterruptAfter, "subgraphs": r.StreamSubgraphs, "temporary": r.Temporary,
+		"feedback_keys": r.FeedbackKeys, "webhook": nil,
+	}
+	if r.Webhook != "" {
+		kwargs["webhook"] = r.Webhook
+	}
+	return record.Encode(kwargs)
+}
+
+// ShownMetadata returns the metadata as clients see it. It names the run's own assistant and graph:
+// the metadata of the thread, which is part of the run's, may name other assistants and graphs.
+func (r Run) ShownMetadata() json.RawMessage {
+	metadata, err := thread.Named(r.Metadata, r.AssistantID, r.Graph)
+	if err != nil {
+		return json.RawMessage("{}") // it was checked when the run was created
+	}
+	return metadata
 }
