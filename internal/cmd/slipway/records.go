@@ -138,7 +138,7 @@ func (p *recordsSource) openData(context.Context) (*records, error) {
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is no data directory of a server; make one with: slipway serve --data %s", p.data, p.data)
 	}
-	tb, err := sqlite.Open(database, sqlite.WithLogger(slog.New(slog.DiscardHandler)))
+	tb, err := sqlite.Open(database, sqlite.AsItIs(), sqlite.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}

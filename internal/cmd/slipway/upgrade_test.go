@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
 // recordAs names a release. The test then writes the data that this version of the program makes
@@ -70,4 +72,34 @@ func ofRelease(t *testing.T, script, dir string) {
 			return nil
 		},
 	})
+}
+
+// TestCommandsRewriteNoDataOfAnEarlierVersion, because a server of that version may be using it and
+// could not start again.
+func TestCommandsRewriteNoDataOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	backup, err := os.Open(filepath.Join("testdata", "releases", "before-0.1", "data.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backup.Close()
+	at := recordsSource{data: filepath.Join(t.TempDir(), "data")}
+	if _, err := standalone.Restore(t.Context(), backup, at.data); err != nil {
+		t.Fatal(err)
+	}
+	database := filepath.Join(at.data, standalone.DatabaseFile)
+	before, err := os.ReadFile(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := at.openData(t.Context())
+	if err == nil {
+		err = r.close()
+		t.Errorf("the command works on the data, and ends with %v", err)
+	} else if want := "start the server of this version first"; !strings.Contains(err.Error(), want) {
+		t.Errorf("the command fails with %q, want %q", err, want)
+	}
+	if after, err := os.ReadFile(database); err != nil || string(before) != string(after) {
+		t.Errorf("the data has changed (%v)", err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -138,6 +139,27 @@ func TestAFileOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	wantLarge(t, path, 0)
 	closeAll(t, tb, openTable(t, newPath(t), log))
 	wantRewriteTold(t, told.Bytes(), path, 3)
+}
+
+// TestAFileOfAnEarlierVersionStaysAsItIs if the caller asks for that, and so does a new file.
+func TestAFileOfAnEarlierVersionStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	for version, statements := range map[string]string{"3": thirdVersion, "0": `PRAGMA user_version = 0`} {
+		path := newPath(t)
+		execute(t, path, statements)
+		tb, err := sqlite.Open(path, sqlite.AsItIs())
+		if err == nil {
+			closeAll(t, tb)
+		}
+		if want := "schema version " + version; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want it to contain %q", err, want)
+		}
+		if got := selectText(t, path, `PRAGMA user_version`); got != version {
+			t.Errorf("got version %s afterwards, want %s", got, version)
+		}
+		closeAll(t, openTable(t, path))
+		closeAll(t, openTable(t, path, sqlite.AsItIs()))
+	}
 }
 
 // wantRewriteTold checks that a log says once that a file of a version is rewritten, with its

@@ -105,6 +105,10 @@ func openWriter(path string, o options) (_ *sqlite.Conn, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.asItIs && version < schemaVersion {
+		return nil, fmt.Errorf("the file has schema version %d and this program needs %d: "+
+			"start the server of this version first, which rewrites the file", version, schemaVersion)
+	}
 	if version == 0 {
 		if err := execAll(conn, `PRAGMA page_size = `+strconv.Itoa(pageSize), `PRAGMA auto_vacuum = INCREMENTAL`); err != nil {
 			return nil, err

@@ -35,6 +35,8 @@ type options struct {
 	log *slog.Logger
 	// unsynced writers let the system decide when a commit reaches the disk.
 	unsynced bool
+	// asItIs files are neither made nor rewritten.
+	asItIs bool
 }
 
 // WithClock sets the clock that decides which items have expired; the default is the machine's.
@@ -47,6 +49,10 @@ func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log
 // WithoutSync makes commits return before they are on the disk. A crash of the machine may
 // then lose or damage the table, so only tests that do not prove durability use it.
 func WithoutSync() Option { return func(o *options) { o.unsynced = true } }
+
+// AsItIs makes Open refuse a file that it would have to make, or to rewrite for this version of the
+// program: a process of the earlier version may be using the file.
+func AsItIs() Option { return func(o *options) { o.asItIs = true } }
 
 // Open opens the table in the file at path. It creates the file if there is none; the file's
 // folder must exist. Beside it SQLite keeps two more files, with "-wal" and "-shm" added to
