@@ -6,17 +6,19 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/a2aproject/a2a-go/a2a"
 	"github.com/a2aproject/a2a-go/a2asrv"
+	v1 "github.com/a2aproject/a2a-go/v2/a2a"
+	v1srv "github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 const (
-	// a2aVersion is the version of the protocol that the package of the protocol speaks.
-	a2aVersion = "0.3.0"
 	// maxA2AMessage is the largest message in bytes. A larger message would begin a run whose
 	// values no answer can hold.
 	maxA2AMessage = 4 << 20
@@ -39,7 +41,7 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 	}
 	var call struct{ Method string }
 	_ = json.Unmarshal(*request.Body, &call) // the package of the protocol checks the message
-	return a2aAnswer{tasks: tasks{self: asker, agent: of}, streams: call.Method == "message/stream" || call.Method == "tasks/resubscribe"}, nil
+	return a2aAnswer{tasks: tasks{self: asker, agent: of}, method: call.Method}, nil
 }
 
 // GetAssistantCard shows the card of an assistant below the address of the assistant, where
@@ -82,29 +84,60 @@ func (s server) card(ctx context.Context, name string) (AgentCard, error) {
 		at += d.Settings.HTTP.MountPrefix
 	}
 	about := cmp.Or(of.Description, "The assistant "+of.Name+".")
-	card := AgentCard{
-		Name: of.Name, Description: about, URL: at + "/a2a/" + of.ID, PreferredTransport: a2a.TransportProtocolJSONRPC, ProtocolVersion: a2aVersion, Version: s.Version,
+	at += "/a2a/" + of.ID
+	card := AgentCard{AgentCard: a2a.AgentCard{
+		Name: of.Name, Description: about, URL: at, PreferredTransport: a2a.TransportProtocolJSONRPC, ProtocolVersion: string(a2a.Version), Version: s.Version,
 		Capabilities: a2a.AgentCapabilities{Streaming: true}, DefaultInputModes: modes, DefaultOutputModes: modes,
 		Skills: []a2a.AgentSkill{{ID: of.ID, Name: of.Name, Description: about, Tags: []string{}}},
+	}}
+	for _, version := range []v1.ProtocolVersion{v1.Version, "0.3"} {
+		card.SupportedInterfaces = append(card.SupportedInterfaces, &v1.AgentInterface{URL: at, ProtocolBinding: v1.TransportProtocolJSONRPC, ProtocolVersion: version})
 	}
 	if !d.Auth {
 		const key = "key"
-		card.SecuritySchemes = a2a.NamedSecuritySchemes{key: a2a.APIKeySecurityScheme{Name: auth.HeaderKey, In: a2a.APIKeySecuritySchemeInHeader}}
+		card.SecuritySchemes = map[string]keyScheme{key: {
+			Type: "apiKey", In: a2a.APIKeySecuritySchemeInHeader, Name: auth.HeaderKey,
+			V1: v1.APIKeySecurityScheme{Location: v1.APIKeySecuritySchemeLocationHeader, Name: auth.HeaderKey},
+		}}
 		card.Security = []a2a.SecurityRequirements{{key: {}}}
 	}
 	return card, nil
 }
 
+// agentCard is a card of version 0.3 with the members that version 1.0 adds or has in another
+// shape, so that clients of both versions read it. It has no securityRequirements of version 1.0:
+// clients disagree on their shape, and those for Python read security instead.
+type agentCard struct {
+	a2a.AgentCard
+
+	SupportedInterfaces []*v1.AgentInterface `json:"supportedInterfaces"`
+	SecuritySchemes     map[string]keyScheme `json:"securitySchemes,omitempty"`
+}
+
+// keyScheme is the header with the key, for both versions.
+type keyScheme struct {
+	Type string                     `json:"type"`
+	In   a2a.APIKeySecuritySchemeIn `json:"in"`
+	Name string                     `json:"name"`
+	V1   v1.APIKeySecurityScheme    `json:"apiKeySecurityScheme"`
+}
+
 // a2aAnswer is the answer of SendA2AMessage.
 type a2aAnswer struct {
-	tasks   tasks
-	streams bool
+	tasks  tasks
+	method string
 }
+
+// streams are the methods that stream: two of version 0.3, and what version 1.0 calls them.
+var streams = []string{"message/stream", "tasks/resubscribe", "SendStreamingMessage", "SubscribeToTask"}
 
 // VisitSendA2AMessageResponse implements SendA2AMessageResponseObject.
 func (a a2aAnswer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
-	handler := a2asrv.NewJSONRPCHandler(a.tasks)
-	if a.streams {
+	handler := v1srv.NewJSONRPCHandler(tasksV1{a.tasks})
+	if strings.Contains(a.method, "/") { // as in all methods of version 0.3
+		handler = a2asrv.NewJSONRPCHandler(a.tasks)
+	}
+	if slices.Contains(streams, a.method) {
 		handler.ServeHTTP(flushed{w, http.NewResponseController(w)}, a.tasks.request)
 		return nil
 	}

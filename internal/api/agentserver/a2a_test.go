@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/a2aproject/a2a-go/a2a"
+	v1 "github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
@@ -411,14 +412,21 @@ func TestAttackTasksOfOthers(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, echoing)
 	task, _, _ := f.ask(t, "message/send", sendOf("hello", nil))
-	for _, message := range []object{rpc("tasks/get", object{"id": task.ID}), rpc("message/send", sendOf("hello", nil)), rpc("message/stream", sendOf("hello", nil))} {
+	for _, message := range []object{rpc("tasks/get", object{"id": task.ID}), rpc("message/send", sendOf("hello", nil)), rpc("message/stream", sendOf("hello", nil)), rpc("GetTask", object{"id": task.ID}), rpc("SendMessage", sendV1("hello", nil))} {
 		wantStatus(t, f.send(t, "POST", f.path("/a2a/agent"), message, map[string]string{auth.HeaderKey: f.stranger}), http.StatusNotFound)
 		wantStatus(t, f.send(t, "POST", f.path("/a2a/agent"), message, nil), http.StatusUnauthorized)
 	}
 	_, viewer, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: workspace.Viewer})
 	check.Must(t, err)
-	for method, want := range map[string]string{"tasks/get": `"state":"completed"`, "tasks/cancel": "cannot be canceled", "message/send": "runs:create", "message/stream": "runs:create"} {
-		answer := f.send(t, "POST", f.path("/a2a/agent"), rpc(method, with(sendOf("hello", nil), "id", task.ID)), map[string]string{auth.HeaderKey: viewer})
+	for method, want := range map[string]string{
+		"tasks/get": `"state":"completed"`, "tasks/cancel": "cannot be canceled", "message/send": "runs:create", "message/stream": "runs:create",
+		"GetTask": `"state":"TASK_STATE_COMPLETED"`, "CancelTask": "cannot be canceled", "SendMessage": "runs:create", "SendStreamingMessage": "runs:create",
+	} {
+		params := with(sendOf("hello", nil), "id", task.ID)
+		if !strings.Contains(method, "/") {
+			params = with(sendV1("hello", nil), "id", task.ID)
+		}
+		answer := f.send(t, "POST", f.path("/a2a/agent"), rpc(method, params), map[string]string{auth.HeaderKey: viewer})
 		if !strings.Contains(string(answer.text), want) {
 			t.Errorf("%s of a viewer gets %d %s, want %q", method, answer.StatusCode, answer.text, want)
 		}
@@ -438,6 +446,17 @@ func TestCardsOfAgents(t *testing.T) {
 		check.Must(t, json.Unmarshal(answer.text, &card))
 		if card.URL != "https://slipway.test"+f.path("/api/a2a/"+ann) || card.Name != "Ann" || card.Description != "Answers." || !card.Capabilities.Streaming || card.ProtocolVersion != "0.3.0" || len(card.SecuritySchemes) != 1 {
 			t.Errorf("%s: the card is %+v", path, card)
+		}
+		var now v1.AgentCard
+		check.Must(t, json.Unmarshal(answer.text, &now))
+		want := v1.AgentCard{
+			SupportedInterfaces: []*v1.AgentInterface{
+				{URL: card.URL, ProtocolBinding: "JSONRPC", ProtocolVersion: "1.0"}, {URL: card.URL, ProtocolBinding: "JSONRPC", ProtocolVersion: "0.3"},
+			},
+			SecuritySchemes: v1.NamedSecuritySchemes{"key": v1.APIKeySecurityScheme{Location: "header", Name: auth.HeaderKey}},
+		}
+		if diff := cmp.Diff(want, v1.AgentCard{SupportedInterfaces: now.SupportedInterfaces, SecuritySchemes: now.SecuritySchemes}); diff != "" {
+			t.Errorf("%s: for version 1.0, the card has (-want +got):\n%s", path, diff)
 		}
 	}
 	wantStatus(t, f.call(t, "GET", "/api/a2a/nobody/.well-known/agent-card.json", nil), http.StatusNotFound)

@@ -31,6 +31,12 @@ func TestAttackTasksOfAnotherUser(t *testing.T) {
 		"follow":                    {"tasks/resubscribe", object{"id": task}, "-32001"},
 		"continue":                  {"message/send", sendOf("mine", object{"taskId": task}), "-32001"},
 		"continue as a stream":      {"message/stream", sendOf("mine", object{"taskId": task}), "-32001"},
+		"read, 1.0":                 {"GetTask", object{"id": task}, "-32001"},
+		"cancel, 1.0":               {"CancelTask", object{"id": task}, "-32001"},
+		"follow, 1.0":               {"SubscribeToTask", object{"id": task}, "-32001"},
+		"continue, 1.0":             {"SendMessage", sendV1("mine", object{"taskId": task}), "-32001"},
+		"continue as a stream, 1.0": {"SendStreamingMessage", sendV1("mine", object{"taskId": task}), "-32001"},
+		"new task, 1.0":             {"SendMessage", sendV1("mine", object{"contextId": in}), "-32602"},
 		"new task in the context":   {"message/send", sendOf("mine", object{"contextId": in}), "-32602"},
 		"new stream in the context": {"message/stream", sendOf("mine", object{"contextId": in}), "-32602"},
 	} {

@@ -23,7 +23,7 @@ import (
 
 // tasks answers the requests of the Agent2Agent protocol to an assistant. A context is a thread,
 // and a task is a run on it. The runs that answer a task's questions have the task's id in their
-// metadata. It implements a2asrv.RequestHandler.
+// metadata. It implements a2asrv.RequestHandler of version 0.3.
 type tasks struct {
 	self
 
@@ -218,6 +218,15 @@ func (t tasks) withdraw(ctx context.Context, r taskRun) (*a2a.Task, error) {
 }
 
 func (t tasks) OnSendMessage(ctx context.Context, params *a2a.MessageSendParams) (a2a.SendMessageResult, error) {
+	task, err := t.send(ctx, params)
+	if err != nil {
+		return nil, err
+	}
+	return task, nil
+}
+
+// send makes a run of a message, and waits for its outcome unless the client does not.
+func (t tasks) send(ctx context.Context, params *a2a.MessageSendParams) (*a2a.Task, error) {
 	r, err := t.createRun(ctx, params)
 	if err != nil {
 		return nil, err
@@ -303,6 +312,11 @@ func (t tasks) refuse(ctx context.Context, err error) error {
 	}
 	t.Log.ErrorContext(ctx, "a message of an agent was not answered", "deployment", served(ctx).Deployment, "error", err)
 	return a2a.ErrInternalError
+}
+
+// OnListTasks refuses a method that version 0.3 has only over gRPC.
+func (t tasks) OnListTasks(context.Context, *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
+	return nil, a2a.ErrMethodNotFound
 }
 
 func (t tasks) OnGetTaskPushConfig(context.Context, *a2a.GetTaskPushConfigParams) (*a2a.TaskPushConfig, error) {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/a2aproject/a2a-go/a2a"
 	"github.com/oapi-codegen/runtime"
 	"github.com/slipway-run/slipway/internal/api/web"
 )
@@ -598,8 +597,8 @@ func (e CancelRunParamsReason) Valid() bool {
 // A2AMessage A message of JSON-RPC 2.0.
 type A2AMessage = json.RawMessage
 
-// AgentCard The card of an agent (Agent2Agent protocol 0.3.0, "AgentCard").
-type AgentCard = a2a.AgentCard
+// AgentCard The card of an agent (Agent2Agent protocol 1.0 and 0.3.0, "AgentCard").
+type AgentCard = agentCard
 
 // Assistant defines model for Assistant.
 type Assistant struct {

@@ -208,15 +208,20 @@ func (d *deployment) lives(t *testing.T, sdk, script string, args ...string) {
 	}
 }
 
-// TestSDKAgentToAgent has the clients of the Agent2Agent protocol find the agent by its card, ask
-// it and cancel a task.
+// TestSDKAgentToAgent has the clients of both versions of the Agent2Agent protocol find the agent
+// by its card, ask it and cancel a task.
 func TestSDKAgentToAgent(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
-	for _, sdk := range []string{"Python", "JavaScript agents"} {
-		t.Run(sdk, func(t *testing.T) {
+	for name, c := range map[string]struct{ sdk, script string }{
+		"Python":         {"Python", "agent_to_agent"},
+		"Python 0.3":     {"Python older", "agent_to_agent_v0"},
+		"JavaScript":     {"JavaScript agents", "agent_to_agent"},
+		"JavaScript 0.3": {"JavaScript agents", "agent_to_agent_v0"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agent.lives(t, sdk, "agent_to_agent")
+			agent.lives(t, c.sdk, c.script)
 		})
 	}
 }

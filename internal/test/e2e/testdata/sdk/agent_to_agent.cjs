@@ -1,5 +1,5 @@
-// Another agent asks this agent with the client of the Agent2Agent protocol, which speaks version
-// 0.3 only if it is told to. Arguments: the agent's URL, the key.
+// Another agent asks this agent with the client of the Agent2Agent protocol, also with the option
+// that version 0.3 needed. Arguments: the agent's URL, the key.
 const assert = require("node:assert/strict");
 const { createRequire } = require("node:module");
 const { randomUUID } = require("node:crypto");
@@ -8,11 +8,13 @@ const { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } = cre
 const { Role, TaskState } = createRequire(process.env.SDK_MODULES)("@a2a-js/sdk");
 
 const fetchImpl = (url, { headers, ...init } = {}) => fetch(url, { ...init, headers: { ...Object.fromEntries(new Headers(headers)), "X-Api-Key": apiKey } });
-const options = { fetchImpl, legacyCompat: { enabled: true } };
-const factory = new ClientFactory({ transports: [new JsonRpcTransportFactory(options)], cardResolver: new DefaultAgentCardResolver(options) });
 
 /** The address ends with a slash: the client looks for the card beside its last part. */
-const agent = (id) => factory.createFromUrl(`${apiUrl}/a2a/${id}/`);
+const agent = (id, more) => {
+  const options = { fetchImpl, ...more };
+  const factory = new ClientFactory({ transports: [new JsonRpcTransportFactory(options)], cardResolver: new DefaultAgentCardResolver(options) });
+  return factory.createFromUrl(`${apiUrl}/a2a/${id}/`);
+};
 
 const message = (contextId, configuration) => ({
   message: {
@@ -24,8 +26,8 @@ const message = (contextId, configuration) => ({
 
 const textOf = (parts) => parts.map(({ content }) => content.value).join("");
 
-async function asked() {
-  const client = await agent("agent");
+async function asked(more) {
+  const client = await agent("agent", more);
   assert.ok((await client.getAgentCard()).supportedInterfaces[0].url.startsWith(apiUrl));
   const events = (await collect(client.sendMessageStream(message("")))).map(({ payload }) => payload);
   const shown = events.filter(({ $case }) => $case === "statusUpdate").map(({ value }) => textOf(value.status.message?.parts ?? [])).join("");
@@ -45,9 +47,14 @@ async function cancelled() {
   const { assistant_id } = await server.assistants.create({ graphId: "agent", config: slow });
   const client = await agent(assistant_id);
   const { id } = await client.sendMessage(message("", { returnImmediately: true, acceptedOutputModes: [] }));
-  const followed = collect(client.resubscribeTask({ id, tenant: "" }));
+  const followed = client.resubscribeTask({ id, tenant: "" });
+  assert.equal((await followed.next()).value.payload.value.id, id);
   assert.equal((await client.cancelTask({ id, tenant: "" })).status.state, TaskState.TASK_STATE_CANCELED);
-  assert.equal((await followed).at(-1).payload.value.status.state, TaskState.TASK_STATE_CANCELED);
+  assert.equal((await collect(followed)).at(-1).payload.value.status.state, TaskState.TASK_STATE_CANCELED);
+  await assert.rejects(collect(client.resubscribeTask({ id, tenant: "" })), /the task has ended/);
+  await assert.rejects(client.cancelTask({ id, tenant: "" }), { name: "TaskNotCancelableError" });
 }
 
-tell(asked, cancelled);
+const askedAsBefore = () => asked({ legacyCompat: { enabled: true } });
+
+tell(asked, askedAsBefore, cancelled);

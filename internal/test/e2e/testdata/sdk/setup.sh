@@ -9,14 +9,14 @@ stamp=.tools/sdk/installed wanted=$(cat internal/test/e2e/testdata/sdk/setup.sh 
 mkdir -p .tools/sdk/js .tools/sdk/js-early .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-svelte .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox .tools/sdk/js-agents
 uv=$(sh infra/runtimes/uv.sh)
 [ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
-"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==0.3.26'
+"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==1.3.0'
 npm install --prefix .tools/sdk/js --silent --no-audit --no-fund --save-exact \
   '@langchain/langgraph-sdk@2.0.0' '@langchain/core@1.2.13' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
 # A release from before the hook could do without the whole history.
 npm install --prefix .tools/sdk/js-early --silent --no-audit --no-fund --save-exact \
   '@langchain/langgraph-sdk@0.0.112' '@langchain/core@0.3.80' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
 [ -x .tools/sdk/python-older/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python-older
-"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python-older 'langgraph-sdk==0.4.3' 'langgraph==1.2.12'
+"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python-older 'langgraph-sdk==0.4.3' 'langgraph==1.2.12' 'a2a-sdk==0.3.26'
 # The newest release by number is older code: the release before it has the thread-centric protocol.
 # Node has no WebSocket that takes headers.
 npm install --prefix .tools/sdk/js-threads --silent --no-audit --no-fund --save-exact \
@@ -37,5 +37,6 @@ npm install --prefix .tools/sdk/js-assistant --silent --no-audit --no-fund --sav
   '@langchain/langgraph-sdk@1.15.0' '@langchain/core@1.4.0' 'react@19.3.1' 'react-dom@19.3.1' 'jsdom@26.1.0'
 # These are in the lock file of Agent Inbox.
 npm install --prefix .tools/sdk/js-inbox --silent --no-audit --no-fund --save-exact '@langchain/langgraph-sdk@1.9.28' '@langchain/core@1.2.4'
-npm install --prefix .tools/sdk/js-agents --silent --no-audit --no-fund --save-exact '@a2a-js/sdk@1.3.0'
+npm install --prefix .tools/sdk/js-agents --silent --no-audit --no-fund --save-exact \
+  '@a2a-js/sdk@1.3.0' 'a2a-js-sdk-v0@npm:@a2a-js/sdk@0.3.14'
 echo "$wanted" >$stamp
