@@ -145,7 +145,7 @@ func TestRequestsThatAreLetInTakeNothing(t *testing.T) {
 // minutes later, and that refusals stop counting with time.
 func TestCallersAreForgotten(t *testing.T) {
 	t.Parallel()
-	f, _, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(1)}, quota.Limits{})
+	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(1)}, quota.Limits{})
 	ask := func(user string, want int) {
 		t.Helper()
 		wantStatus(t, f.as(t, user, "POST", "/threads/search", object{}), want)
@@ -159,4 +159,7 @@ func TestCallersAreForgotten(t *testing.T) {
 	ask("bob", http.StatusOK)
 	ask("nobody", http.StatusUnauthorized)
 	ask("ada", http.StatusTooManyRequests)
+	if let := len(g.asked); let != 3 {
+		t.Errorf("the repository was asked about %d accesses: %q", let, g.asked)
+	}
 }
