@@ -49,8 +49,13 @@ func TestAnAgentThatDiesAfterItsPromotionIsRolledBack(t *testing.T) {
 	if r["status"] != "DEPLOYED" || r["status_reason"] != "ROLLED_BACK" || !strings.Contains(why, "3 times") || !strings.Contains(why, first[strings.LastIndex(first, "/")+1:]) {
 		t.Errorf("got %v", r)
 	}
-	if got := messages(c.call(t, http.StatusOK, "GET", third+"/logs?type=deploy", nil), "logs"); len(got) != 1 || got[0] != "serving with ***" {
-		t.Errorf("the agent that serves has printed %q", got)
+	printed := messages(c.call(t, http.StatusOK, "GET", third+"/logs?type=deploy", nil), "logs")
+	for len(printed) == 0 { // lines are kept a moment after they were printed
+		<-again.C
+		printed = messages(c.call(t, http.StatusOK, "GET", third+"/logs?type=deploy", nil), "logs")
+	}
+	if len(printed) != 1 || printed[0] != "serving with ***" {
+		t.Errorf("the agent that serves has printed %q", printed)
 	}
 	list := c.call(t, http.StatusOK, "GET", path+"/revisions", nil)
 	if all, _ := list["resources"].([]any); len(all) != 3 {
