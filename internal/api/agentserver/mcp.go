@@ -12,11 +12,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -58,15 +61,18 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
 	self := s.self(ctx, *request.Body)
 	r := self.request
-	// The answer is JSON for every client.
-	r.Header.Set("Accept", "application/json, text/event-stream")
 	message := mcpMessage{}
 	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
+	if !web.WantsStream(r) {
+		message.Params.Meta.ProgressToken = nil
+	}
+	// The protocol's server answers every client with JSON.
+	r.Header.Set("Accept", "application/json, text/event-stream")
 	offers, err := toolServer{self}.offer(ctx, message)
 	if err != nil {
 		return nil, err
 	}
-	return mcpAnswer{request: r, message: message, offers: offers}, nil
+	return mcpAnswer{request: r, message: message, offers: offers, heartbeat: s.Heartbeat}, nil
 }
 
 // toolServer shows the assistants of a deployment as tools.
@@ -261,17 +267,22 @@ func (s toolServer) call(ctx context.Context, assistantID string, arguments json
 
 // mcpAnswer is the answer of SendMCPMessage.
 type mcpAnswer struct {
-	request *http.Request
-	message mcpMessage
-	offers  *mcp.Server
+	request   *http.Request
+	message   mcpMessage
+	offers    *mcp.Server
+	heartbeat time.Duration
 }
 
 // mcpMessage has the members by which a request, a notification and a response differ.
 type mcpMessage struct {
 	ID, Result, Error json.RawMessage
 	Method            *string
-	// Params has the name of the tool that a call is for.
-	Params struct{ Name string }
+	// Params has the name of the tool that a call is for, and the token with which the client asks
+	// for progress.
+	Params struct {
+		Name string
+		Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
+	}
 }
 
 // VisitSendMCPMessageResponse implements SendMCPMessageResponseObject. A message that the
@@ -283,16 +294,62 @@ func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
 		// The package of the protocol would take it for a response.
 		return a.refuse(w, "it has no method, no result and no error")
 	}
-	answer := recording{limit: maxMCPAnswer}
+	if state.Present(a.message.Params.Meta.ProgressToken) != nil && optional.Text(a.message.Method) == methodCall {
+		return a.report(w)
+	}
+	answer, err := a.answer()
+	if err != nil {
+		return err
+	}
+	return a.send(w, answer)
+}
+
+// report answers a call whose client asks for progress. Many clients give up a call after a minute
+// without progress, and runs take longer. Until the first interval has passed, the answer can still
+// be JSON with any status.
+func (a mcpAnswer) report(w http.ResponseWriter) error {
+	var out *web.Stream
+	var answer *recording
+	beats := 0
+	err := web.KeepOpen(a.request.Context(), a.heartbeat, func() error {
+		if out == nil {
+			out = web.NewStream(w)
+		}
+		beats++
+		return out.Send(web.Event{Name: "message", Data: record.Encode(map[string]any{
+			"jsonrpc": "2.0", "method": "notifications/progress",
+			"params": map[string]any{"progressToken": a.message.Params.Meta.ProgressToken, "progress": beats},
+		})})
+	}, func(context.Context) (err error) { // the calls of tools end with the request
+		answer, err = a.answer()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if out == nil {
+		return a.send(w, answer)
+	}
+	return out.Send(web.Event{Name: "message", Data: answer.body.Bytes()})
+}
+
+// answer returns the answer of the protocol's server.
+func (a mcpAnswer) answer() (*recording, error) {
+	answer := &recording{limit: maxMCPAnswer}
 	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.offers }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
-	}).ServeHTTP(&answer, a.request)
+	}).ServeHTTP(answer, a.request)
 	if answer.full {
-		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
+		return nil, fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
 	}
 	if answer.status == 0 {
-		return fmt.Errorf("answer a message: %w", cmp.Or(a.request.Context().Err(), errUnanswered))
+		return nil, fmt.Errorf("answer a message: %w", cmp.Or(a.request.Context().Err(), errUnanswered))
 	}
+	return answer, nil
+}
+
+// send sends the answer of the protocol's server, whose refusals are texts.
+func (a mcpAnswer) send(w http.ResponseWriter, answer *recording) error {
 	if answer.status >= http.StatusBadRequest && !json.Valid(answer.body.Bytes()) {
 		return a.refuse(w, strings.TrimSpace(answer.body.String()))
 	}

@@ -39,7 +39,13 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 // tools connects a client of the Model Context Protocol with a key.
 func (f *fixture) tools(t *testing.T, key string) *mcp.ClientSession {
 	t.Helper()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	return f.toolsOf(t, key, nil)
+}
+
+// toolsOf connects a client with options.
+func (f *fixture) toolsOf(t *testing.T, key string, options *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options)
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
 		Endpoint: f.URL + f.path("/mcp"), HTTPClient: &http.Client{Transport: keyed(key)}, MaxRetries: -1, DisableStandaloneSSE: true,
 	}, nil)
@@ -195,6 +201,48 @@ func TestACallOfAToolEndsWithItsClient(t *testing.T) {
 				t.Errorf("got %d %s, want %d, which nobody reads", answer.Code, body, http.StatusServiceUnavailable)
 			}
 		})
+	}
+}
+
+// TestACallOfAToolReportsProgress has a client that asks for progress of a run that goes on until
+// the client has heard of it twice.
+func TestACallOfAToolReportsProgress(t *testing.T) {
+	t.Parallel()
+	goOn := make(chan struct{})
+	f := setUpImpatient(t, func(ctx context.Context, _ graph.Invocation, emit func(string, any)) error {
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		emit(graph.EventUpdates, object{"model": object{"messages": []any{message("ai", "m", "Hello")}}})
+		return nil
+	}, time.Millisecond)
+	told := make(chan string, 1000)
+	session := f.toolsOf(t, f.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, said *mcp.ProgressNotificationClientRequest) {
+		select {
+		case told <- fmt.Sprint(said.Params.ProgressToken, " ", said.Params.Progress):
+		default: // the client has heard enough
+		}
+	}})
+	call := &mcp.CallToolParams{Name: "agent", Arguments: hi()["input"]}
+	call.SetProgressToken("mine")
+	answered := make(chan string, 1)
+	go func() {
+		answer, err := session.CallTool(t.Context(), call)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		answered <- fmt.Sprint(answer.StructuredContent)
+	}()
+	for _, want := range []string{"mine 1", "mine 2"} {
+		if got := receiveOr(t, told, "progress"); got != want {
+			t.Errorf("progress is %q, want %q", got, want)
+		}
+	}
+	close(goOn)
+	if got := receiveOr(t, answered, "the answer"); !strings.Contains(got, "Hello") {
+		t.Errorf("the call ends with %s", got)
 	}
 }
 

@@ -23,13 +23,31 @@ import (
 func Await(ctx context.Context, w http.ResponseWriter, interval time.Duration,
 	wait func(context.Context) (json.RawMessage, error),
 ) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	out := newConnection(w)
 	begin := sync.OnceFunc(func() {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusOK)
 	})
+	var value json.RawMessage
+	err := KeepOpen(ctx, interval, func() error {
+		begin()
+		return out.write([]byte("\n"))
+	}, func(ctx context.Context) (err error) {
+		value, err = wait(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	begin()
+	return out.writeLast(value)
+}
+
+// KeepOpen calls beat in each interval until wait has returned, and returns wait's error. If beat
+// fails, the context of wait ends, and the error is that of beat.
+func KeepOpen(ctx context.Context, interval time.Duration, beat func() error, wait func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	stop := make(chan struct{})
 	var keeping sync.WaitGroup
 	keeping.Go(guard.Func(nil, "keep a connection open", func() {
@@ -40,25 +58,20 @@ func Await(ctx context.Context, w http.ResponseWriter, interval time.Duration,
 			case <-stop:
 				return
 			case <-ticker.C:
-				begin()
-				if err := out.write([]byte("\n")); err != nil {
+				if err := beat(); err != nil {
 					cancel(err)
 					return
 				}
 			}
 		}
 	}))
-	value, err := func() (json.RawMessage, error) {
+	err := func() error {
 		defer keeping.Wait() // also when wait panics
 		defer close(stop)
 		return wait(ctx)
 	}()
-	switch {
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return context.Cause(ctx)
-	case err != nil:
-		return err
 	}
-	begin()
-	return out.writeLast(value)
+	return err
 }
