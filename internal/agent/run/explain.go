@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,8 @@ type Explanation struct {
 	Run Run
 	// Cause is why the run failed, was ended early or waits, for a person, for its turn, for a
 	// worker or for its agent; "" for a run that succeeded or goes on. Evidence are the lines that
-	// show the cause. Remedy says what to change, "" if there is nothing to change.
+	// show the cause, and why the run's webhook could not be called. Remedy says what to change,
+	// "" if there is nothing to change.
 	Cause    string
 	Evidence []string
 	Remedy   string
@@ -74,6 +76,15 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 		e.Cause, e.Remedy = agentAbsent, agentAbsentRemedy
 	case run.Interrupts != nil:
 		e.Cause, e.Remedy = "The graph has paused and waits for the answer of a person.", "Answer its question by a run with command.resume."
+	}
+	if run.Webhook != "" && s.webhooks != nil {
+		unsent, err := s.webhooks.Unsent(ctx, run.Workspace, run.Run)
+		if err != nil {
+			return Explanation{}, err
+		}
+		if unsent != "" {
+			e.Evidence = append(slices.Clone(e.Evidence), unsent)
+		}
 	}
 	err = s.Shown(ctx, run, e.addMoments)
 	if errors.Is(err, errMoreMoments) {

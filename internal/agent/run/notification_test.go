@@ -193,3 +193,26 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestAWebhookThatCannotBeCalledIsExplained checks that the explanation of a run says so, and that
+// a webhook that was called is not mentioned.
+func TestAWebhookThatCannotBeCalledIsExplained(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	courier, address, _ := f.withCourier()
+	broken := httptest.NewServer(http.NotFoundHandler())
+	defer broken.Close()
+	for address, want := range map[string]string{address: "", broken.URL: "Attempt 1 to call the webhook has failed. The answer has status 404. The next attempt is at "} {
+		request := say("x", run.Enqueue)
+		request.Webhook = address
+		r, err := f.runs.Create(t.Context(), f.ref, request)
+		f.must(err)
+		f.finish(f.claim(r))
+		f.must(<-courier.errs)
+		explained, err := f.runs.Explain(t.Context(), r.Ref)
+		f.must(err)
+		if got := strings.Join(explained.Evidence, "\n"); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("the evidence is %q, want %q and a time", got, want)
+		}
+	}
+}

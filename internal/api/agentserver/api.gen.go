@@ -1078,7 +1078,7 @@ type RunExplanation struct {
 	CreatedAt string  `json:"created_at"`
 	EndedAt   *string `json:"ended_at"`
 
-	// Evidence The lines that show the cause.
+	// Evidence The lines that show the cause, and why the run's webhook could not be called.
 	Evidence []string `json:"evidence"`
 
 	// HasMore The run has further moments, which are not in the timeline.

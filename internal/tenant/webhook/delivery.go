@@ -151,12 +151,32 @@ func (s *Store) Deliveries(ctx context.Context, ref Ref, window record.Window) (
 	if _, err := s.Get(ctx, ref); err != nil {
 		return record.Page[Delivery]{}, err
 	}
+	return s.logged(ctx, ref, window)
+}
+
+// logged returns a page of the deliveries of a webhook, or of the messages with this Message.Log.
+func (s *Store) logged(ctx context.Context, ref Ref, window record.Window) (record.Page[Delivery], error) {
 	query := keys.WebhookDeliveries(ref.Workspace, ref.Webhook)
 	query.Reverse = true
 	return record.List(ctx, s.Table, "deliveries", query, window, func(item *table.Item) (Delivery, bool, error) {
 		d, err := decodeDelivery(ref.Delivery(item.Key.SK), item)
 		return d, true, err
 	})
+}
+
+// Unsent says why the last message with this Message.Log has not arrived yet. It returns "" if the
+// message has arrived, if no attempt has been made, or if there is no message.
+func (s *Store) Unsent(ctx context.Context, workspace, log string) (string, error) {
+	page, err := s.logged(ctx, Ref{Workspace: workspace, Webhook: log}, record.Window{Limit: 1})
+	if err != nil || len(page.Items) == 0 || page.Items[0].Failure == "" {
+		return "", err
+	}
+	d := page.Items[0]
+	next := "There will be no other attempt."
+	if d.Status == Pending {
+		next = "The next attempt is at " + clock.Format(d.Due) + "."
+	}
+	return fmt.Sprintf("Attempt %d to call the webhook has failed. %s %s", d.Attempts, d.Failure, next), nil
 }
 
 // Replay sends the message of an ended delivery once more, with the same webhook-id. A
