@@ -64,7 +64,7 @@ func (s server) standing(ctx context.Context, owner assistant.Owner, assistantID
 	if err != nil {
 		return stored, conflict
 	}
-	return stored, matching404(nil, permitOf(ctx).filter, stored.Metadata, conflict)
+	return stored, matching404(nil, ownDecisionOf(ctx).filter, stored.Metadata, conflict)
 }
 
 // GetAssistant reads an assistant.
@@ -163,7 +163,7 @@ func (s server) CountAssistants(ctx context.Context, request CountAssistantsRequ
 func (s server) assistantSearch(ctx context.Context, body AssistantCount) (assistant.Owner, assistant.Search, error) {
 	owner, err := s.owner(ctx)
 	filter, problem := match.Parse(state.Present(body.Metadata))
-	return owner, assistant.Search{Graph: optional.Text(body.GraphID), Name: optional.Text(body.Name), Metadata: filter.And(permitOf(ctx).filter)}, errors.Join(err, problem)
+	return owner, assistant.Search{Graph: optional.Text(body.GraphID), Name: optional.Text(body.Name), Metadata: filter.And(ownDecisionOf(ctx).filter)}, errors.Join(err, problem)
 }
 
 // ListAssistantVersions lists the versions of an assistant, newest first.

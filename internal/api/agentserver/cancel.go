@@ -55,7 +55,7 @@ func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject)
 		anyCancelled, err = s.cancelOf(ctx, *body.ThreadID, body.RunIds, action)
 	} else {
 		d := served(ctx)
-		anyCancelled, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.CancelScope(*body.Status), action, permitOf(ctx).filter)
+		anyCancelled, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.CancelScope(*body.Status), action, ownDecisionOf(ctx).filter)
 	}
 	if err == nil && !anyCancelled {
 		err = run.NothingToCancel()

@@ -189,7 +189,7 @@ func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject)
 
 func cronSearch(ctx context.Context, criteria CronCount) (cron.Search, error) {
 	filter, err := match.Parse(state.Present(criteria.Metadata))
-	search := cron.Search{Metadata: filter.And(permitOf(ctx).filter), Thread: strings.ToLower(optional.Text(criteria.ThreadID))}
+	search := cron.Search{Metadata: filter.And(ownDecisionOf(ctx).filter), Thread: strings.ToLower(optional.Text(criteria.ThreadID))}
 	if name := optional.Text(criteria.AssistantID); name != "" {
 		if search.AssistantID = nameOf(name); !isID(name) {
 			search.AssistantID = assistant.DefaultID(name)

@@ -136,7 +136,7 @@ func Register(mux *web.Mux, config Config) error {
 		authenticate := s.authenticate(o)
 		return func(next http.Handler) http.Handler { return authenticate(count(next)) }
 	})
-	routes.Deciding(s.permit)
+	routes.Deciding(s.askRepository)
 	if config.Answers != nil {
 		routes.Idempotent(s.claim)
 	}

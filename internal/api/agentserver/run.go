@@ -112,7 +112,7 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, al
 	ref := threadRef(ctx, threadID)
 	// A thread that does not exist has no checkpoint to continue from.
 	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate
-	if !permitOf(ctx).absent {
+	if !ownDecisionOf(ctx).absent {
 		created, err := s.Runs.Create(ctx, ref, request)
 		if !makes || !fault.Is(err, fault.NotFound) {
 			return created, err

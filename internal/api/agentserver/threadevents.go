@@ -38,11 +38,11 @@ type threadEvents struct {
 func (s *threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
 	if taker, ok := s.ctx.Value(subscriptionKey{}).(*subscription); ok {
 		w.WriteHeader(http.StatusOK)
-		return protocol.Read(s.ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(s.ctx, taker.taking(s.ctx)))
+		return protocol.Read(s.ctx, s.Runs, s.ref, s.filter, s.since, s.whileVisible(s.ctx, taker.taking(s.ctx)))
 	}
 	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream/events", nil) // by the same request, with since
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
-		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, s.permitted(ctx, func(events []protocol.Event, _ int64) error {
+		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, s.whileVisible(ctx, func(events []protocol.Event, _ int64) error {
 			return send(encoded(events)...)
 		}))
 	})
@@ -63,10 +63,10 @@ func encoded(events []protocol.Event) []web.Event {
 	return out
 }
 
-// permitted returns a receiver of events that first asks again whether the caller may read the
+// whileVisible returns a receiver of events that first asks again whether the caller may read the
 // thread: the thread may have been created, or deleted and created again, since the request
-// was permitted.
-func (s *threadEvents) permitted(ctx context.Context, take func([]protocol.Event, int64) error) func([]protocol.Event, int64) error {
+// was allowed.
+func (s *threadEvents) whileVisible(ctx context.Context, take func([]protocol.Event, int64) error) func([]protocol.Event, int64) error {
 	return func(events []protocol.Event, next int64) error {
 		if len(events) > 0 {
 			if err := s.visible(ctx, s.ref); err != nil {

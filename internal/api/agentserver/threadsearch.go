@@ -78,7 +78,7 @@ func (s server) threadFilter(ctx context.Context, body ThreadCount) (filter thre
 	if filter.Metadata, err = match.Parse(state.Present(body.Metadata)); err != nil {
 		return filter, nil, err
 	}
-	filter.Metadata = filter.Metadata.And(permitOf(ctx).filter)
+	filter.Metadata = filter.Metadata.And(ownDecisionOf(ctx).filter)
 	filter.Status = thread.Status(optional.Or(body.Status, ""))
 	values, err := match.Parse(state.Present(body.Values))
 	if err != nil || values.Empty() {

@@ -64,23 +64,23 @@ func checkRules(contract *web.Contract) error {
 	return nil
 }
 
-type permitKey struct{}
+type ownDecisionKey struct{}
 
-// permitted is the decision of the repository's own authentication about a request.
-type permitted struct {
+// ownDecision is the decision of the repository's own authentication about a request.
+type ownDecision struct {
 	filter match.Filter
 	// absent says that the thread did not exist when the server looked for it.
 	absent bool
 }
 
-func permitOf(ctx context.Context) permitted {
-	p, _ := ctx.Value(permitKey{}).(permitted)
-	return p
+func ownDecisionOf(ctx context.Context) ownDecision {
+	d, _ := ctx.Value(ownDecisionKey{}).(ownDecision)
+	return d
 }
 
-// permit lets the repository's own authentication, if it has one, decide about each request,
-// and limits the request to the resources that the user may see.
-func (s server) permit(o web.Operation) web.Middleware {
+// askRepository lets the repository's own authentication, if it has one, decide about each
+// request, and limits the request to the resources that the user may see.
+func (s server) askRepository(o web.Operation) web.Middleware {
 	to := accessOf(o.Permission)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func (s server) permit(o web.Operation) web.Middleware {
 				s.mux.Error(w, r, err)
 				return
 			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), permitKey{}, allowed)))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownDecisionKey{}, allowed)))
 		})
 	}
 }
@@ -102,12 +102,12 @@ func (s server) permit(o web.Operation) web.Middleware {
 // permission asks the repository about a request, puts the values that the handler has
 // returned into the request, and checks whether the user may see the resource that the request
 // is about.
-func (s server) permission(r *http.Request, o web.Operation, user json.RawMessage) (permitted, error) {
+func (s server) permission(r *http.Request, o web.Operation, user json.RawMessage) (ownDecision, error) {
 	requested, err := accessRequestOf(r, o)
 	if err != nil {
-		return permitted{}, err
+		return ownDecision{}, err
 	}
-	var allowed permitted
+	var allowed ownDecision
 	for i, part := range requested.parts {
 		filter, value, err := s.decide(r.Context(), user, requested.access, part.value())
 		if err != nil {
@@ -133,7 +133,7 @@ func (s server) permission(r *http.Request, o web.Operation, user json.RawMessag
 
 // about checks whether the resource that the request is about matches the filter. A resource
 // that does not match does not exist for the user.
-func (s server) about(r *http.Request, o web.Operation, requested accessRequest, allowed permitted) (permitted, error) {
+func (s server) about(r *http.Request, o web.Operation, requested accessRequest, allowed ownDecision) (ownDecision, error) {
 	id := strings.ToLower(r.PathValue(o.Resource))
 	if requested.thread != "" {
 		id = strings.ToLower(requested.thread)
@@ -175,7 +175,7 @@ func matching404(err error, filter match.Filter, metadata json.RawMessage, missi
 // visible returns no error if there is a thread that the request's user may see. Any other thread
 // gets the error of a thread that does not exist.
 func (s server) visible(ctx context.Context, ref thread.Ref) error {
-	filter := permitOf(ctx).filter
+	filter := ownDecisionOf(ctx).filter
 	if filter.Empty() {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (s server) newThread(ctx context.Context, ref thread.Ref, metadata json.Raw
 		if fault.Is(missing, fault.NotFound) {
 			return t, record.ErrLost // it was deleted meanwhile
 		}
-		return t, cmp.Or(missing, matching404(nil, permitOf(ctx).filter, t.Metadata, err))
+		return t, cmp.Or(missing, matching404(nil, ownDecisionOf(ctx).filter, t.Metadata, err))
 	})
 	return t, isNew, err
 }
