@@ -179,8 +179,8 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position, a.Run.CheckpointBefore = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
-	if a.claim = a.Run.Position + 1; run.Attempt > run.LastHandover {
-		a.Run.ClaimsAfterLoss = append(slices.Clip(a.Run.ClaimsAfterLoss), a.claim)
+	if a.attemptFirst = a.Run.Position + 1; run.Attempt > run.LastHandover {
+		a.Run.FirstsAfterLoss = append(slices.Clip(a.Run.FirstsAfterLoss), a.attemptFirst)
 	}
 	// If each earlier attempt wrote one event only ("metadata"), readers have not seen the run's
 	// input yet.

@@ -20,8 +20,8 @@ import (
 type draft struct {
 	store *Store
 	Run   Run
-	// claim is the position of the attempt's first event.
-	claim int64
+	// attemptFirst is the position of the attempt's first event.
+	attemptFirst int64
 	// Log is the log of the thread, with the state, as this attempt has made it.
 	Log thread.Log
 	// shown are the values that readers saw last, nil before readers saw any values.

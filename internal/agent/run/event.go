@@ -46,11 +46,11 @@ const memberMetadata = "__metadata__"
 
 const eventKind = "events"
 
-// attrEventAttempt is the attempt that wrote a batch of events, attrEventClaim the position of
-// the first event of this attempt.
+// attrEventAttempt is the attempt that wrote a batch of events, attrEventAttemptFirst the position
+// of the first event of this attempt. Stored batches keep the former name of the second attribute.
 const (
-	attrEventAttempt = "attempt"
-	attrEventClaim   = "claim"
+	attrEventAttempt      = "attempt"
+	attrEventAttemptFirst = "claim"
 )
 
 // putEvents stores a batch, which is never empty. The key of the batch is the position of its
@@ -58,18 +58,18 @@ const (
 func (d *draft) putEvents(now time.Time) table.Put {
 	last := d.events[len(d.events)-1].Position
 	key := keys.Event(d.Run.Workspace, d.Run.Deployment, d.Run.Thread, last)
-	own := table.Attrs{attrEventAttempt: d.Run.Attempt, attrEventClaim: d.claim}
+	own := table.Attrs{attrEventAttempt: d.Run.Attempt, attrEventAttemptFirst: d.attemptFirst}
 	item := record.Item(key, eventKind, now, own, record.Encode(d.events))
-	return table.Put{Item: item, If: table.AbsentOrBelow(attrEventClaim, d.claim+1)}
+	return table.Put{Item: item, If: table.AbsentOrBelow(attrEventAttemptFirst, d.attemptFirst+1)}
 }
 
 // batch is a stored batch of events.
 type batch struct {
 	events []Event
-	// attempt is the attempt that wrote it, claim the position of the attempt's first event, 0
-	// if a version wrote it that knew no void batches.
-	attempt, claim int64
-	at             time.Time
+	// attempt is the attempt that wrote it, attemptFirst the position of the attempt's first event,
+	// 0 if a version wrote it that knew no void batches.
+	attempt, attemptFirst int64
+	at                    time.Time
 }
 
 func (b batch) last() int64 { return b.events[len(b.events)-1].Position }
@@ -87,9 +87,9 @@ func (s *Store) batches(ctx context.Context, run *Run, after int64, eventual boo
 				return
 			}
 			r := record.Read(item, eventKind)
-			b := batch{attempt: r.Int(attrEventAttempt), claim: r.Int(attrEventClaim), at: r.Created()}
+			b := batch{attempt: r.Int(attrEventAttempt), attemptFirst: r.Int(attrEventAttemptFirst), at: r.Created()}
 			r.Decode(&b.events)
-			if r.Err() == nil && run.isVoid(b.claim, b.last()) {
+			if r.Err() == nil && run.isVoid(b.attemptFirst, b.last()) {
 				continue
 			}
 			if !yield(b, r.Err()) || r.Err() != nil {

@@ -109,8 +109,8 @@ func (d *draft) move(now time.Time, set table.Attrs, index map[table.Index]table
 	if d.Run.CheckpointRewritten {
 		set[attrCheckpointRewritten] = true
 	}
-	if len(d.Run.ClaimsAfterLoss) > 0 {
-		set[attrClaimsAfterLoss] = string(record.Encode(d.Run.ClaimsAfterLoss))
+	if len(d.Run.FirstsAfterLoss) > 0 {
+		set[attrFirstsAfterLoss] = string(record.Encode(d.Run.FirstsAfterLoss))
 	}
 	if d.unfinishedChanged {
 		set[attrUnfinished] = string(record.Encode(d.Run.Unfinished))

@@ -27,9 +27,9 @@ type Progress struct {
 	// Start is the position before the run's first event, Position the position of its last
 	// event.
 	Start, Position int64
-	// ClaimsAfterLoss are the claims (positions of first events) of the attempts before which a
-	// worker was lost, oldest first. That worker may have left a void batch of events.
-	ClaimsAfterLoss []int64
+	// FirstsAfterLoss are the positions of the first events of the attempts before which a worker
+	// was lost, oldest first. That worker may have left a void batch of events.
+	FirstsAfterLoss []int64
 	// Unfinished are the messages that all attempts of the run have shown and that are kept if
 	// the run ends now.
 	Unfinished []Unfinished
@@ -63,7 +63,7 @@ const (
 	attrPermit              = "seat"
 	attrStart               = "start"
 	attrPosition            = "position"
-	attrClaimsAfterLoss     = "takeovers"
+	attrFirstsAfterLoss     = "takeovers"
 	attrUnfinished          = "unfinished"
 	attrUncheckpointedFrom  = "unfolded"
 	attrCheckpointBefore    = "before"
@@ -92,6 +92,6 @@ func progressOf(r *record.Reader) Progress {
 		CheckpointRewritten: r.Bool(attrCheckpointRewritten),
 	}
 	r.JSON(attrUnfinished, &p.Unfinished)
-	r.JSON(attrClaimsAfterLoss, &p.ClaimsAfterLoss)
+	r.JSON(attrFirstsAfterLoss, &p.FirstsAfterLoss)
 	return p
 }

@@ -196,7 +196,7 @@ func (s *Store) eraseEvents(ctx context.Context, run Run, size *int) error {
 		return err
 	}
 	for _, item := range void {
-		erased, err := record.Try(ctx, s.table, deleteBatch(item.Key, item.Int(attrEventClaim)))
+		erased, err := record.Try(ctx, s.table, deleteBatch(item.Key, item.Int(attrEventAttemptFirst)))
 		if err != nil {
 			return err
 		}
