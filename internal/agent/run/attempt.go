@@ -24,7 +24,8 @@ import (
 const MaxAttempts = 3
 
 // MaxIdleSlices is how many slices in a row may pass without a checkpoint of a step before the run
-// ends as Timeout: the next slice would do the same again.
+// ends as Timeout: the next slice would start at the same checkpoint again. HandOver says what a
+// slice is.
 const MaxIdleSlices = 3
 
 // ErrFenced is returned to a worker that no longer owns the run. The worker must stop: its later
@@ -63,7 +64,8 @@ type Attempt struct {
 
 	// thread is the thread as it was read when the attempt began.
 	thread thread.Thread
-	// Pending are the updates that the agent's own checkpoint lacked when the attempt began.
+	// Pending are the updates that the agent's own checkpoint lacked when the attempt began. The
+	// agent applies them itself.
 	Pending []graph.StateUpdate
 	renewed time.Time
 	// fence is the condition of the next write.
@@ -75,9 +77,9 @@ type Attempt struct {
 
 // Claim makes the caller the owner of the run's next attempt and fences off the previous attempt.
 // If the lock says Unsealed, Claim first seals the thread. The first attempt also adds the run's
-// input to the state and takes one of the deployment's permits in the same transaction; permits is
-// 0 if there is no limit. Claim returns ErrWaitsForPermit if no permit is free, or if another run
-// waits for a permit already.
+// input to the state and takes one of the deployment's permits (permit.go) in the same transaction;
+// permits is 0 if there is no limit. Claim returns ErrWaitsForPermit if no permit is free, or if
+// another run waits for a permit already.
 func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	a, err := retryFenced(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.loadAttempt(ctx, ref)
@@ -393,8 +395,9 @@ func (a *Attempt) CheckOwned(ctx context.Context) error {
 }
 
 // RevertInput makes the state of the thread as it was before this run, for a run whose input the
-// agent refuses: if the input stayed, the agent would get it with each later run and refuse each of
-// them. RevertInput does nothing if the agent has taken the input in an earlier attempt.
+// agent refuses because of what it holds (400, 413, 422): if the input stayed, the agent would get
+// it with each later run and refuse each of them. RevertInput does nothing if the agent has taken
+// the input in an earlier attempt.
 func (a *Attempt) RevertInput(ctx context.Context) error {
 	at := a.Log.At
 	if at.Own() || at.Source != thread.SourceInput || at.Run != a.Run.Run {

@@ -186,19 +186,24 @@ func (r Run) idleView(why Reason) (view thread.IdleView, leaves bool) {
 }
 
 // withdrawn reports whether a run that ended for a reason was withdrawn: before a worker claimed
-// it, its client cancelled it, or gave its input to another run. Such a run leaves nothing.
+// it, its client cancelled it, or gave its input to another run. Such a run leaves nothing in the
+// state. A run without an input, such as an answer to questions, and a run that Refuse has created,
+// leave nothing either if no worker claimed them. If the client only lost its connection, the run
+// is not withdrawn, and the state gets its input.
 func (r Run) withdrawn(why Reason) bool {
 	return r.Attempt == 0 && (why == byRequest || why == byTaking)
 }
 
 // needsNoSeal reports whether nothing of an ended run is left to seal: the run was refused, or it
-// was withdrawn in the queue, and the notifications of its end were sent.
+// was withdrawn in the queue, and the notifications of its end were sent. Finish and Seal pass over
+// such a run.
 func (r Run) needsNoSeal() bool {
 	return r.Refusal != nil || (r.EndNotified && r.withdrawn(r.CancelReason))
 }
 
 // cancelQueued ends a run that waits behind the active run, and notifies of its end at once. If the
-// state gets its input, the run is sealed when its turn would have come.
+// state gets its input, the run is sealed when the active run has ended, because the input follows
+// what that run leaves.
 func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {

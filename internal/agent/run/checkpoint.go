@@ -13,7 +13,9 @@ import (
 )
 
 // Checkpoint adds a checkpoint of an agent that keeps its own. From the root graph's first
-// checkpoint on, these checkpoints are the state. If the agent sends its newest checkpoint again,
+// checkpoint on, these checkpoints are the state; the agent's updates are shown, and become part of
+// the state only as leftovers (Seal). The agent's checkpoint lacks what Seal adds, and the agent
+// gets it as Attempt.Pending. If the agent sends its newest checkpoint again,
 // Checkpoint updates the checkpoint's values and the results of its tasks.
 func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	if err := thread.CheckTasks(c.Tasks); err != nil {

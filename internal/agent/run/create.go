@@ -19,6 +19,15 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
+// A run's turn is its creation time, or its due time if it is delayed; it is later if the run must
+// follow a run with a later turn. Run ids sort by turn. The queue is the pending runs behind the
+// active run.
+//
+// A delayed run (Request.After) on an idle thread becomes the active run, too: its workflow sleeps
+// until the due time, and the thread is busy. A run that is enqueued meanwhile goes before the
+// delayed run if its turn is earlier: if the delayed run was active, Create makes the new run the
+// active run, and stops the workflow of the delayed run.
+
 // Config is the configuration of a Store.
 type Config struct {
 	Table    table.Table

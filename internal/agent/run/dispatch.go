@@ -85,11 +85,19 @@ const (
 	rescueLimit = 5 * time.Second
 )
 
-// Rescue sends another worker to each run whose lease is over. If the workflow of a run was
-// never started, because the process died before it could start it, Rescue starts it. If the
-// workflow has ended without ending the run, Rescue starts another workflow. Rescue reads the
-// shards in parallel, each with the oldest lease first. When ctx ends, Rescue completes the
-// work it has begun and leaves the other runs to the next Rescue; this is no error.
+// Rescue sends another worker to each run whose lease is over. The timer "reconcile" calls it. A
+// lease is the time after which Rescue looks at a run. While a worker has the run, Claim and Flush
+// extend the lease by Config.WorkLease (5 min in a stack). The lease of a run without a worker
+// (created, handed over, ended by another process and not yet sealed) is Config.Lease. A worker
+// keeps its run when the lease ends: only the next Claim takes the run. If Rescue finds a workflow
+// at work, the run gets the lease of a run with a worker, because it may wait long for a worker. No
+// clocks of two hosts are compared for correctness.
+//
+// If the workflow of a run was never started, because the process died before it could start it,
+// Rescue starts it. If the workflow has ended without ending the run, Rescue starts another
+// workflow. Rescue reads the shards in parallel, each with the oldest lease first. When ctx ends,
+// Rescue completes the work it has begun and leaves the other runs to the next Rescue; this is no
+// error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.Leases.Until(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRun(item.Key)

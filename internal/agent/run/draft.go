@@ -171,6 +171,11 @@ func (d *draft) adopt(next thread.Log, writes []table.Write, err error) error {
 // reveal emits a values event with the run's input. It does nothing for agents that keep
 // checkpoints: their first checkpoint contains the input. The first event of an agent that is new
 // to the thread shows whether it keeps checkpoints, unless the event is ofExecution.
+//
+// The values event is in the commit of the run's first claim, unless the agent may keep checkpoints
+// of its own. Then it comes with the agent's first event that is not ofExecution, with the first
+// Flush that has nothing else to write, or with Finish, unless the agent's first checkpoint comes
+// before.
 func (d *draft) reveal() {
 	if d.unshown && !d.agentHasCheckpoints() {
 		d.showValues()

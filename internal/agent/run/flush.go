@@ -11,6 +11,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
+// The fence guards a worker's writes in one of two ways:
+//
+//   - Claim, HandOver, GiveBack, Finish, and a Flush that has more to store than events
+//     (checkpoints, results of tasks) each commit one transaction under the fence: the events, the
+//     other items, and the run's new position.
+//   - A Flush that stores only events makes two writes, because a transaction costs twice as much
+//     in DynamoDB (commitInOrder). The first write stores the batch of events without the fence.
+//     Its only condition is that no batch of a later attempt stands in its place. The second write
+//     moves the position under the fence, and so makes the batch visible. If the fence refuses the
+//     move, the batch is void, and the worker erases it. void.go says how readers and later workers
+//     pass over a void batch whose worker died first.
+
 // HasUnflushed reports whether there are events or writes for the next flush.
 func (d *draft) HasUnflushed() bool { return len(d.events) > 0 || len(d.writes) > 0 }
 
@@ -67,9 +79,7 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	return err
 }
 
-// commitInOrder is record.Commit for a draft that has only events. The batch is written first, and
-// the move of the position, which has the fence, makes it visible. If the worker has lost the run,
-// the batch is void (void.go).
+// commitInOrder is record.Commit for a draft that has only events.
 func commitInOrder(ctx context.Context, t table.Table, o record.Outbox) error {
 	err := record.CommitInOrder(ctx, t, o)
 	if errors.Is(err, errMoved) {
@@ -82,6 +92,9 @@ func commitInOrder(ctx context.Context, t table.Table, o record.Outbox) error {
 // from the last checkpoint, as it would if this worker had died, but this attempt does not
 // count as a failure. HandOver makes everything since the last flush durable. It is the
 // attempt's last write: HandOver fences off this attempt, too.
+//
+// A slice is such an attempt: its worker's time is limited (a Lambda function has 15 minutes).
+// MaxIdleSlices bounds the slices that do the same again.
 func (a *Attempt) HandOver(ctx context.Context) error {
 	next := a.draft
 	if !next.stepped {
@@ -90,8 +103,8 @@ func (a *Attempt) HandOver(ctx context.Context) error {
 	return a.commitHandover(ctx, next, table.Attrs{})
 }
 
-// GiveBack is HandOver for a run that no agent took: the attempt is no slice either, and the time
-// until the next attempt does not count.
+// GiveBack is HandOver for a run that no agent took: the attempt is no slice either, the time until
+// the next attempt does not count, and the run keeps its permit.
 func (a *Attempt) GiveBack(ctx context.Context) error {
 	return a.commitHandover(ctx, a.draft, table.Attrs{attrAbsent: clock.Format(a.store.now())})
 }
@@ -172,8 +185,12 @@ func (a *Attempt) write(ctx context.Context, commit func(context.Context, table.
 // errHasReader says that a write was refused only because a reader has come since the last write.
 var errHasReader = errors.New("a reader waits for the run")
 
-// noReader is the condition that no reader has come. With it a worker that writes seldom learns
-// of a reader from its next write, and does not have to read the run.
+// noReader is the condition that no reader has come. Where each write costs money (Config.Paced), a
+// worker writes seldom until a reader comes. A reader notes in the run that it waits (noteReader).
+// Until the worker knows of a reader, each of its writes except Finish has this condition beside
+// the fence. So the worker learns of a reader from its next write, and does not have to read the
+// run. If this condition alone fails, the worker still owns the run: it makes the same write again
+// without the condition, and writes more often from then on.
 func noReader() table.Cond { return table.Below(attrHasReader, 1) }
 
 // errMoved says that the position stands where the write was to move it. A write in order was

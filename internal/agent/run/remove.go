@@ -14,6 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
+// A rollback, and a cancel with the action rollback, remove runs: the lock names the removed range
+// (Lock.RemoveFrom), and Seal erases the items of the range in batches.
+
 // removeBatch is how many runs one transaction erases, with their requests. eraseBatch is how
 // many items that a run wrote one transaction erases.
 const (

@@ -175,7 +175,8 @@ func decodeOn(ref thread.Ref, item *table.Item, lock thread.Lock) (Run, error) {
 }
 
 // effective returns the status that a stored status means. A pending run that was superseded
-// or rolled back together with the active run has no write of its own.
+// or rolled back together with the active run has no write of its own. So an interrupt of a
+// thousand queued runs writes no item of a queued run.
 func effective(stored Status, run string, lock thread.Lock) Status {
 	switch {
 	case stored != Pending:

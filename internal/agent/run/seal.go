@@ -22,10 +22,40 @@ import (
 // smaller.
 const maxSealedRuns = 24
 
-// Seal adds the leftovers of all runs that ended early to the thread's state, in their order:
-// finished updates that the state lacks, unfinished messages, and inputs, as the package comment
-// says. It also erases runs that were rolled back. It returns the thread with its new lock. Sealing
-// twice, or by two workers at once, adds everything once.
+// Seal adds the leftovers of all runs that ended early (interrupted or cancelled) to the thread's
+// state, in the order of their ids. It first erases the runs that a rollback removed. It returns
+// the thread with its new lock. Leftovers are:
+//
+//   - the updates that finished steps of an interrupted run returned after the newest checkpoint
+//     of an agent that keeps checkpoints;
+//   - the shown text of the interrupted run's steps under way, marked incomplete (unfinished.go);
+//   - the input of an interrupted run, if the newest checkpoint is the agent's own for this input:
+//     its values lack the input, because no step has taken it;
+//   - the inputs of runs that were interrupted before their first claim. The comments of withdrawn
+//     and hasInput say which of these runs leave nothing.
+//
+// Leftovers that the state cannot hold stay with their run, which ends with the failure
+// StateTooLarge.
+//
+// Seal works in batches, each in a transaction of its own. A batch starts behind the mark
+// SealedUpTo, and has the condition that the lock's epoch is the epoch that was read. So Seal is
+// idempotent, and two workers that seal at once add everything once. The transaction of a batch
+// also holds the messages to the webhooks of the interrupted runs, and its outbox calls the
+// Observer after the commit.
+//
+// These functions call Seal before their own work:
+//
+//   - Claim, Fail and TimeOut, if the lock says Unsealed;
+//   - Create and Cancel, if they would replace a mark of the lock that Seal still needs
+//     (mustSealFirst, sealAndRetry), or go before superseded runs, or fork while a removal is not
+//     complete, or have to send or show the state;
+//   - each reader and each other writer of the newest state: for example Delete, the copy of a
+//     thread, a client's update of the state, and the reader of an interrupted run's result.
+//
+// Create, Cancel, Finish, Fail and TimeOut also call Seal after their commit, if they leave runs to
+// seal and no worker will seal them soon: no run follows, or a delayed run. If the process dies
+// before, Rescue seals the thread, because one of the runs to seal has a lease: the run that Create
+// or Cancel has ended, or the newest of the runs behind the run that has finished.
 func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {

@@ -47,18 +47,20 @@ func (s Status) sources() []any {
 	return from
 }
 
-// Strategy says how a new run treats the unfinished runs of its thread.
+// Strategy says how a new run treats the unfinished runs of its thread. On an idle thread, the new
+// run becomes the active run with each strategy.
 type Strategy string
 
 const (
-	// Reject refuses the new run.
+	// Reject refuses the new run (409), and writes no run.
 	Reject Strategy = "reject"
-	// Enqueue queues the new run behind the runs before it.
+	// Enqueue writes the new run as pending, behind the active run and the queue.
 	Enqueue Strategy = "enqueue"
-	// Interrupt ends the active run and all queued runs. Their inputs, and the output that
-	// they had shown, stay in the state.
+	// Interrupt ends the active run and all queued runs as Interrupted. Their inputs, and the
+	// output that they had shown, stay in the state.
 	Interrupt Strategy = "interrupt"
-	// Rollback ends the active run and all queued runs and removes everything that they wrote.
+	// Rollback ends the active run and all queued runs as Removed, and removes everything that
+	// they wrote.
 	Rollback Strategy = "rollback"
 )
 

@@ -9,6 +9,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
+// Seal keeps the text of a step under way only if the text goes to the root graph's channel
+// "messages", directly or through the "messages" of subgraphs. Only the runtime of the agent knows
+// the graph, so the agent lists these messages in "unfinished" events (Attempt.Unfinished). For an
+// agent that sends no list, Seal keeps the messages of a node from their first chunk to the node's
+// next update or the next "values", and only while the state has messages. After an agent's own
+// error (Outcome.ByAgent) no unfinished text is kept.
+
 // Unfinished is a message that a step under way has shown. Its text is kept, marked
 // incomplete, when the run is interrupted.
 type Unfinished struct {

@@ -66,7 +66,8 @@ type Thread struct {
 	// flight, because the run answers the questions, or passes over them.
 	Interrupts json.RawMessage
 	// IdleView is what the thread shows, or what it showed before the run in flight. It shows this
-	// again if the run leaves nothing.
+	// again if the run is removed, or leaves nothing in the state. If the run superseded other
+	// runs, the seal first sets the IdleView to what these runs leave.
 	IdleView IdleView
 	// StateUpdated is when the newest checkpoint became part of the state, zero before the first
 	// checkpoint.
