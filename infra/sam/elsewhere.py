@@ -95,7 +95,7 @@ CALLS = {
 
 # The actions by which roles may change other stacks of the account and region: IAM knows no
 # resource for it, the id of a scalable target names no stack, or the resource is one that stacks
-# may share. infra/README.md (Deploy) says so, too.
+# may share. infra/README.md (Names) says so, too.
 REMOVED = "application-autoscaling:DeleteScalingPolicy application-autoscaling:DeregisterScalableTarget ecs:DeregisterTaskDefinition elasticloadbalancing:DeleteRule"
 DELIVERED = "logs:CreateLogDelivery logs:DeleteLogDelivery logs:PutResourcePolicy logs:UpdateLogDelivery"
 SHARED = {

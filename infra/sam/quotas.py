@@ -17,7 +17,7 @@ from pathlib import Path
 MACHINES = Path(__file__).parent.parent / "statemachines"
 ACCOUNT = "123456789012"
 SHARE = 0.8
-LONGEST_STACK, LONGEST_PREFIX, LONGEST_REGION = 35, 21, "ap-southeast-1"  # infra/README.md says the first, and the template the second
+LONGEST_STACK, LONGEST_PREFIX, LONGEST_REGION = 35, 21, "ap-southeast-1"  # infra/README.md (Names) says the first, and the template the second
 POLICY_BOUND = 10_240  # bytes of the resource policy of a function, half of what AWS takes
 PATHS_BOUND = 150  # resources of the API, half of the quota
 # The bytes that the policy of a resource may have, by the type of the resource, with the property

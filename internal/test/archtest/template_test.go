@@ -202,12 +202,7 @@ func TestEachFunctionIsWatched(t *testing.T) {
 // it is over, and that the operators' page says what to do.
 func TestAlarmsAreToldAndExplained(t *testing.T) {
 	t.Parallel()
-	page := ""
-	for _, f := range files(t) {
-		if f.name == "infra/README.md" {
-			page = f.text
-		}
-	}
+	operations := page(t, "infra/operations.md")
 	for _, resource := range stack(t, variants["with agents"]).Resources {
 		if resource.Type != "AWS::CloudWatch::Alarm" {
 			continue
@@ -217,8 +212,8 @@ func TestAlarmsAreToldAndExplained(t *testing.T) {
 				t.Errorf("%s, %s (-want +got):\n%s", resource.Name, actions, diff)
 			}
 		}
-		if !regexp.MustCompile(`(?m)^\| [^|]*\b` + resource.Name + `\b`).MatchString(page) {
-			t.Errorf("infra/README.md does not explain %s", resource.Name)
+		if !regexp.MustCompile(`(?m)^\| [^|]*\b` + resource.Name + `\b`).MatchString(operations) {
+			t.Errorf("infra/operations.md does not explain %s", resource.Name)
 		}
 	}
 }
