@@ -307,17 +307,22 @@ func TestSDKReadme(t *testing.T) {
 	}
 }
 
-// readmeProgram returns a file with the README's program in a language.
+// readmeProgram returns a file with the program in a language that the README shows, or the page of
+// the clients.
 func readmeProgram(t *testing.T, language string) string {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(built.root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
+	var pages []byte
+	for _, name := range []string{"README.md", "infra/examples/clients/README.md"} {
+		page, err := os.ReadFile(filepath.Join(built.root, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, page...)
 	}
-	_, program, found := strings.Cut(string(readme), "```"+language+"\n")
+	_, program, found := strings.Cut(string(pages), "```"+language+"\n")
 	program, _, ends := strings.Cut(program, "```")
 	if !found || !ends {
-		t.Fatalf("the README has no program in %s", language)
+		t.Fatalf("the pages have no program in %s", language)
 	}
 	path := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
