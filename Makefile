@@ -200,9 +200,10 @@ test-moto: ## test the AWS adapters on moto, and the script that CodeBuild runs;
 	sh internal/test/mototest/setup.sh
 	go test -tags moto ./internal/seam/compute/ecs ./internal/seam/build/codebuild ./internal/seam/registry/ecr ./internal/seam/revisionlog/cloudwatch ./internal/seam/upload/...
 
-# Items hold the version, and the sizes of items decide what they cost. The tests wait most of the
-# time: -parallel.
+# Items hold the version and the path of a repository, and the sizes of items decide what they cost.
+# The tests wait most of the time: -parallel.
 test-cost: VERSION = v0
+test-cost: export TMPDIR := /tmp
 test-cost: functions ## compare what a stack consumes with internal/seam/table/dynamo/COST.md, or write it with UPDATE=1; needs Java 17 and Maven
 	$(BUILD_LOCAL)
 	go test -timeout 15m -parallel 8 -tags cost ./internal/seam/table/dynamo/cost $(if $(UPDATE),-update)
