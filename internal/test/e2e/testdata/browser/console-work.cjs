@@ -151,10 +151,10 @@ tell(async (browser) => {
   const titled = (text) => page.waitForFunction((t) => document.title === t, text);
   await page.goto(`${base}/console/#/inbox`);
   await page.getByText("No thread waits for an answer.").waitFor();
-  await titled("Slipway");
+  await titled("Inbox · Slipway");
   const asked = await pause(deployment, [{ action_request: { action: "send", args: {} }, config: {}, description: "May I send it?" }]);
   await pause(other, "Which one?");
-  await titled("(2) Slipway");
+  await titled("(2) Inbox · Slipway");
   seen.inbox = await page.locator("tbody tr td:first-child").allInnerTexts();
   seen.findings.push(...await audit(page, "inbox"));
   // The copied command of the first row answers with its thread.
@@ -163,16 +163,16 @@ tell(async (browser) => {
   seen.copied = found.some((t) => asked.endsWith(t.thread_id));
   await picture("inbox");
   await call("POST", `${asked}/runs`, { assistant_id: "agent", command: { resume: [{ type: "accept", args: null }] } });
-  await titled("(1) Slipway");
+  await titled("(1) Inbox · Slipway");
   await page.reload();
-  await titled("(1) Slipway");
+  await titled("(1) Inbox · Slipway");
   await page.getByRole("link", { name: "Which one?" }).click();
   await page.getByRole("heading", { name: "The agent waits for an answer" }).waitFor();
   await page.getByLabel("Answer, as text or JSON").fill("that one");
   await page.getByRole("button", { name: "Answer" }).click();
   await page.getByRole("link", { name: "Inbox", exact: true }).click();
   await page.getByText("No thread waits for an answer.").waitFor();
-  await titled("Slipway");
+  await titled("Inbox · Slipway");
   await page.close();
 
   // Eight pages that can all be seen show what happens, though a browser has six connections.
@@ -217,7 +217,7 @@ tell(async (browser) => {
   await page.getByText("The server does not answer.").waitFor();
   await pause(deployment, "Still there?");
   await listen(port);
-  await titled("(1) Slipway");
+  await titled("(1) Inbox · Slipway");
   await page.getByText("The server does not answer.").waitFor({ state: "detached" });
   seen.missed = await page.locator("tbody tr td:first-child").allInnerTexts();
   await page.close();
