@@ -24,8 +24,10 @@ export class View extends LitElement {
     history.replaceState({...history.state, ...values}, '');
   }
 
-  // updated titles the window by the heading of the page, and goes to the place in the list.
+  // updated titles the window by the heading of the page, and goes to the place in the list. A view
+  // that was left can be updated once more.
   updated() {
+    if (!this.isConnected) return;
     const heading = this.querySelector('h1');
     if (heading) title({page: `${heading.textContent} · Slipway`});
     if (this.y === undefined || !this.rows) return;
