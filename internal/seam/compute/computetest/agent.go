@@ -87,8 +87,8 @@ func ping(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `{"status":"Healthy"}`)
 	switch os.Getenv("LATER") {
 	case "exit":
-		// By then the target knows that the agent was healthy, also on a busy machine: a release that
-		// ends before is not started again.
+		// By then the target knows that the agent was healthy, also on a busy machine: a release
+		// that ends before is not started again.
 		time.AfterFunc(200*time.Millisecond, func() {
 			fmt.Println("crashing soon after", os.Getenv("SECRET"))
 			os.Exit(9)
