@@ -38,20 +38,25 @@ func TestStream(t *testing.T) {
 func TestStreamsThatFail(t *testing.T) {
 	t.Parallel()
 	p := platform(t)
+	path, open := gate(t)
 	for _, c := range []struct {
 		order         order
 		name, message string
 	}{
-		{order{Do: "stream", Count: 2, Size: 1}, "errorString", "the agent hung up"},
-		{order{Do: "stream", Count: 2, Size: 2}, lambda.TypeExit, "exit status 4"},
+		{order{Do: "stream", Gate: path, Count: 2, Size: 1}, "errorString", "the agent hung up"},
+		{order{Do: "stream", Gate: path, Count: 2, Size: 2}, lambda.TypeExit, "exit status 4"},
 	} {
 		stream, err := p.InvokeStream(t.Context(), "F", payload(t, c.order))
 		check.Must(t, err)
-		text, err := io.ReadAll(stream)
-		wantFailure(t, err, c.name, c.message)
-		if string(text) != "part 1\npart 2\n" {
-			t.Errorf("the stream was %q", text)
+		for _, want := range []string{"part 1\n", "part 2\n"} {
+			part := make([]byte, len(want))
+			if _, err := io.ReadFull(stream, part); err != nil || string(part) != want {
+				t.Errorf("read %q, %v; want %q", part, err, want)
+			}
+			open() // a process that ends takes along what it has not sent yet
 		}
+		_, err = io.ReadAll(stream)
+		wantFailure(t, err, c.name, c.message)
 		check.Must(t, stream.Close())
 	}
 	_, err := p.InvokeStream(t.Context(), "F", payload(t, order{Do: "fail"}))
