@@ -1,7 +1,6 @@
 package thread
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -103,10 +102,16 @@ func (s *Store) framesBefore(ctx context.Context, ref Ref, agent AgentCheckpoint
 	err = add(keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, agent.Number), func(number int64) table.Query {
 		return keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, number)
 	})
-	for _, kept := range agent.Lasting {
-		err = cmp.Or(err, add(keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, kept.Number), func(number int64) table.Query {
-			return keys.KeptFrames(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, number)
-		}))
+	if err != nil {
+		return nil, err
 	}
-	return append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, agent.Number)), err
+	for _, subgraph := range agent.Lasting {
+		err := add(keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, subgraph.NS, subgraph.Number), func(number int64) table.Query {
+			return keys.KeptFrames(ref.Workspace, ref.Deployment, ref.Thread, subgraph.NS, number)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, agent.Number)), nil
 }

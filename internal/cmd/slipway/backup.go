@@ -94,7 +94,7 @@ func outside(file, data string) error {
 // writeWhole writes a file that appears under its name only when it is complete. What is there and
 // is no regular file, such as a pipe, a device or a link to /dev/stdout, is written to instead.
 func writeWhole(name string, write func(io.Writer) error) (err error) {
-	if there, err := os.Lstat(name); err == nil && !there.Mode().IsRegular() {
+	if existing, err := os.Lstat(name); err == nil && !existing.Mode().IsRegular() {
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 		if err != nil {
 			return err

@@ -68,7 +68,7 @@ class Console extends LitElement {
     super.connectedCallback();
     window.addEventListener('hashchange', () => this.move());
     window.addEventListener('signed-out', () => this.forget('The session has ended. Sign in again.'));
-    // Who signs in or out in one page does so in all pages of this browser.
+    // A sign-in or sign-out in one page counts for all pages of this browser.
     window.addEventListener('storage', ({key}) => { if (key === 'proof') location.reload(); });
     inbox.addEventListener('change', () => {
       this.waiting = inbox.rows?.length ?? 0;

@@ -90,7 +90,7 @@ func (e *engine) greet() error {
 func (e *engine) ready(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	there, err := e.networks(ctx)
+	networks, err := e.networks(ctx)
 	if err = cmp.Or(e.closing.Err(), err); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (e *engine) ready(ctx context.Context) error {
 	} else {
 		e.cfg.Log.Warn("what earlier replicas have left cannot be removed", "error", err)
 	}
-	if len(there) > 0 {
+	if len(networks) > 0 {
 		return nil
 	}
 	// An engine continues to create a network after its caller has stopped waiting.
@@ -125,8 +125,8 @@ func (e *engine) leaveBehind(containers, volumes []string) {
 // networks are the server's networks. They are found by their label, because an engine may have
 // several networks of one name.
 func (e *engine) networks(ctx context.Context) ([]network.Summary, error) {
-	found, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: make(client.Filters).Add("label", labelServer+"="+e.server)})
-	return found.Items, err
+	list, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: make(client.Filters).Add("label", labelServer+"="+e.server)})
+	return list.Items, err
 }
 
 // leave removes everything that the server has at the engine, if the server ever met the

@@ -86,7 +86,7 @@ tell(async (browser) => {
   seen.troubles = await page.locator(".trouble").allInnerTexts();
   await page.unroute(`**/d/${deployment}/**`);
 
-  // Who signs out in one tab is signed out in the other, and is signed in there again, too.
+  // A sign-out in one tab signs out the other tab, and a sign-in signs in the other tab, too.
   const other = await browser.newPage();
   await other.goto(`${base}/console/#/keys`);
   await other.getByRole("button", { name: "Sign out" }).click();
