@@ -342,8 +342,9 @@ func (a mcpAnswer) answer() (*recording, error) {
 	if answer.full {
 		return nil, fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
 	}
-	if answer.status == 0 {
-		return nil, fmt.Errorf("answer a message: %w", cmp.Or(a.request.Context().Err(), errUnanswered))
+	// What a call answers after its client has left depends on what ended first.
+	if left := a.request.Context().Err(); left != nil || answer.status == 0 {
+		return nil, fmt.Errorf("answer a message: %w", cmp.Or(left, errUnanswered))
 	}
 	return answer, nil
 }
