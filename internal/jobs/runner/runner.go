@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
@@ -17,83 +16,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/base/turn"
 	"github.com/slipway-run/slipway/internal/seam/compute"
-	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
-
-// Deployments returns the release of a deployment that serves.
-type Deployments interface {
-	// Serving returns the revision that serves the thread. During a canary this may be the
-	// canary. For an empty thread id it is always the active revision. The error is a
-	// fault.Unavailable for a deployment without an active revision, a fault.Conflict for a
-	// deleted deployment, and a fault.NotFound for an unknown deployment.
-	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
-	// ServingSince is Serving, and also names the newest restart of the agents, "" before the
-	// first restart: the values in a release's environment may change with each restart.
-	ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error)
-}
-
-// Config is the configuration of a Runner.
-type Config struct {
-	Runs        *run.Store
-	Deployments Deployments
-	Target      compute.Target
-	Graph       *graph.Client
-	Log         *slog.Logger
-	// ServerURL returns the URL of a deployment's agent server, whose store its agent may use;
-	// nil if agents cannot reach it.
-	ServerURL func(deployment string) string
-	// ReadLimits reads the limits of runs in a release's own environment, which hold wherever
-	// the workers of the runs are. If ReadLimits is nil, no release has such limits.
-	ReadLimits func(ctx context.Context, release compute.Ref) (compute.RunLimits, error)
-	// Busy, if not nil, gets how long the runs of a release that scales have been with its agent
-	// since the last call: all runs of this process together, soon after each full minute,
-	// and when the last run leaves the agent. If the process dies, the times that it has not
-	// reported are lost.
-	Busy func(ctx context.Context, release compute.Ref, worked time.Duration)
-	// Now is the clock of Busy; default clock.System.
-	Now clock.Clock
-	// Jobs is how many runs of a deployment this runner itself works on at a time, the other
-	// runs wait; default 1024. Timeout is how long a run may take in all its attempts together
-	// unless the release says otherwise; default an hour.
-	Jobs    int
-	Timeout time.Duration
-	// Budget is the budget for the memory of agents' events until they are stored; default a
-	// budget of its own. States is the budget for the states of the threads whose runs are
-	// worked on: large ones are counted as long as the run's agent works, so this budget is a
-	// lasting one of its own. Reads take part in it if their table is table.Budgeted.
-	Budget, States *budget.Budget
-	// StateAtRest is how many bytes of a state are not counted in States once the state was sent
-	// to the agent; default 8 MiB, so that only runs on very large states wait for the ends of
-	// other runs. StateWait is how long a run waits for room in States, until it goes on
-	// without it; default a minute.
-	StateAtRest int64
-	StateWait   time.Duration
-	// MaxEvents is how many events a run may send, default a million. MaxBytes is how many
-	// bytes of events one attempt at a run may send, default 1 GiB.
-	MaxEvents, MaxBytes int64
-	// Reserve returns a fault if there is no room for the data that runs store; nil is for a
-	// platform that always has room.
-	Reserve func() error
-	// FlushDelay is how long events are collected before they are written; default 2 ms.
-	FlushDelay time.Duration
-	// FlushInterval is the least time between two writes of one attempt's events, for a
-	// platform where each write costs money: the first event after a silence is written after
-	// FlushDelay, later events wait. It must be well below the lease of a run. Default none.
-	// The end of an attempt and a full batch do not wait. ReaderlessInterval takes its place, if
-	// it is longer, while no reader waits for the run's events; the store of runs must be Paced.
-	FlushInterval, ReaderlessInterval time.Duration
-	// Heartbeat is how long an agent may be silent before its readers see the input; default 5 s.
-	// SilentHeartbeat is how often the worker checks from then on whether it must renew the lease;
-	// default Heartbeat.
-	Heartbeat, SilentHeartbeat time.Duration
-	// AgentWait is how long a run waits for an agent that is being restarted; default 30 s.
-	AgentWait time.Duration
-	// Margin is how long before the deadline of its task, if there is one, a worker hands its run
-	// over to the next slice; default 3 s.
-	Margin time.Duration
-}
 
 // Runner works on runs. It is safe for concurrent use: each task is one attempt at one run.
 type Runner struct {
@@ -376,103 +301,6 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 		return compute.Endpoint{}, nil, fmt.Errorf("acquire release: %w", err)
 	}
 	return endpoint, done, nil
-}
-
-// invoke calls the agent and writes its answer until the run or the slice is over.
-func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *stateRoom, endpoint compute.Endpoint) (goesOn bool, err error) {
-	if err := r.fit(ctx, slice, room, attempt); err != nil {
-		return r.cutShort(ctx, slice, attempt, err)
-	}
-	// Ending this context closes the connection: this tells the agent to stop.
-	call, end := context.WithCancelCause(slice)
-	stop := func() { end(nil) }
-	defer stop()
-	invocation := newInvocation(attempt)
-	if r.ServerURL != nil {
-		invocation.ServerURL = r.ServerURL(attempt.Run.Deployment)
-	}
-	stream, err := r.Graph.Invoke(call, endpoint, invocation)
-	room.sent(int64(attempt.Memory()) - r.StateAtRest)
-	if err != nil {
-		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
-	}
-	answer := &answer{attempt: attempt, grow: func() error { return r.grow(ctx, slice, room, attempt) }}
-	ahead := newAhead(r.Budget, attempt.Run.Workspace, stepTime, func() { end(errSlowEvent) })
-	defer ahead.close()
-	events := r.receive(call, stream, ahead)
-	err = r.pump(ctx, answer, events)
-	stop()
-	for range events.queue { // until the reader has released the stream
-	}
-	if errors.Is(context.Cause(call), errSlowEvent) {
-		err = &graph.ProtocolError{Message: errSlowEvent.Error()}
-	}
-	if !errors.Is(err, errAnswered) {
-		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
-	}
-	last, cancel := lastWrite(ctx)
-	defer cancel()
-	return false, attempt.Finish(last, answer.outcome())
-}
-
-// lastPatience is how long an attempt's last write may take when its process is ending.
-const lastPatience = 5 * time.Second
-
-// lastWrite returns the context of an attempt's last write. This write must also succeed if
-// this process is ending. The context keeps the deadline of the task, so that a write to a
-// busy store ends before a function ends.
-func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
-	kept, end := context.WithoutCancel(ctx), func() {}
-	if deadline, ok := ctx.Deadline(); ok {
-		kept, end = context.WithDeadline(kept, deadline)
-	}
-	last, cancel := context.WithCancel(kept)
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastPatience, cancel) })
-	return last, func() {
-		stop()
-		cancel()
-		end()
-	}
-}
-
-// cutShort handles the error that ended an attempt before the agent's answer was complete. The
-// events that had arrived by then are kept, because the next attempt goes on from them.
-func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (goesOn bool, _ error) {
-	var refused *graph.RefusedError
-	var broken *graph.ProtocolError
-	var full *thread.TooLargeError
-	var failed *failedError
-	last, cancel := lastWrite(ctx)
-	defer cancel()
-	switch {
-	case errors.Is(err, run.ErrFenced), errors.As(err, &full):
-		return false, err
-	case errors.As(err, &refused):
-		return false, endRefused(last, attempt, refused)
-	case errors.As(err, &broken):
-		return false, finishFailed(last, attempt, run.FailureContractViolation, broken.Error())
-	case errors.As(err, &failed):
-		return false, finishFailed(last, attempt, failed.name, failed.message)
-	}
-	if errors.Is(context.Cause(slice), errTimedOut) {
-		return false, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
-			Name: run.FailureTimedOut, Message: "The run took longer than its deployment allows.",
-		}})
-	}
-	if errors.Is(slice.Err(), context.DeadlineExceeded) {
-		return true, attempt.HandOver(last)
-	}
-	if ctx.Err() != nil {
-		// The process is ending: the next process goes on, and this attempt did not fail.
-		return false, errors.Join(ctx.Err(), attempt.HandOver(last))
-	}
-	if flushErr := attempt.Flush(last); flushErr != nil {
-		return false, flushErr
-	}
-	if unavailable, ok := errors.AsType[*graph.UnavailableError](err); ok {
-		return false, unavailableTask(unavailable)
-	}
-	return false, err
 }
 
 // failTooLarge ends a run that has filled its thread. It returns any other error unchanged.
