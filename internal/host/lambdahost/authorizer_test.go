@@ -228,3 +228,20 @@ func TestWhatIsRemembered(t *testing.T) {
 		}
 	}
 }
+
+// TestPreflightsNeedNoCredentials: only OPTIONS passes without a caller, on all routes.
+func TestPreflightsNeedNoCredentials(t *testing.T) {
+	t.Parallel()
+	for _, resource := range []string{agentServer, controlPlane} {
+		for method, want := range map[string]bool{"OPTIONS": true, "GET": false, "options": false} {
+			log, _ := newLog()
+			asked := question(t, `{"Origin": ["https://a.test"], "Access-Control-Request-Method": ["POST"]}`, resource)
+			asked.HTTPMethod, asked.PathParameters = method, map[string]string{"deployment_id": withNone}
+			deployments := kinds()
+			answer, err := lambdahost.Authorizer(&keys{}, nil, deployments, time.Now, log)(invocation(t, time.Minute), asked)
+			if (err == nil) != want || len(answer.Context) > 0 || (want && deployments.asked > 0) {
+				t.Errorf("%s %s: got %+v, %v", method, resource, answer, err)
+			}
+		}
+	}
+}

@@ -256,3 +256,20 @@ func TestBase64GoesBothWays(t *testing.T) {
 		t.Errorf("got %x (%v)", got, err)
 	}
 }
+
+// TestAttackAnEndlessAnswer has a handler write until it fails: a function that does not stream
+// keeps no more of it than it could send, and says so.
+func TestAttackAnEndlessAnswer(t *testing.T) {
+	t.Parallel()
+	wrote := 0
+	answer, _ := call(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for part := make([]byte, 1<<20); wrote < 1<<30; wrote += len(part) {
+			if _, err := w.Write(part); err != nil {
+				panic(http.ErrAbortHandler) // as a proxy does
+			}
+		}
+	}), ``)
+	if answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(answer.Body, "larger than 6 MB") || wrote > 8<<20 {
+		t.Errorf("after %d bytes: got %s", wrote, show(answer))
+	}
+}

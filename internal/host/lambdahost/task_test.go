@@ -44,7 +44,7 @@ func TestTasks(t *testing.T) {
 	// The metrics of versions are found by these members.
 	const ofVersion = `"function":"thestack-Runner-1","version":"7"`
 	wantLine(t, api.output, `"level":"ERROR"`, `"message":"task failed"`, `"error":"secret-cause"`, `"requestId":"`+invocationID+`"`, ofVersion)
-	wantLine(t, api.output, `"message":"task panicked"`, `"panic":"secret-panic"`, "function_test.go", ofVersion)
+	wantLine(t, api.output, `"message":"task panicked"`, `"panic":"secret-panic"`, "main_test.go", ofVersion)
 }
 
 // TestATaskThatPanicsBesideOthers checks that a process with several invocations at once outlives
