@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -359,5 +361,27 @@ func TestADeletedTokenIsTakenFromAllAgents(t *testing.T) {
 		if list, err := f.ListConnections(t.Context(), workspace, agent); err != nil || len(list) != 0 {
 			t.Errorf("%s: got %v (%v)", agent, list, err)
 		}
+	}
+}
+
+func TestATokenPatchThatChangesNothingIsNoChange(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	token := f.imported(t)
+	full := authservice.TokenPatch{Label: new("home"), Metadata: json.RawMessage(`{"b": 1}`), Default: new(true)}
+	before, err := f.PatchToken(t.Context(), token.TokenRef, full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := f.events(t)
+	for _, patch := range []authservice.TokenPatch{{}, full, {Default: new(true)}} {
+		after, err := f.PatchToken(t.Context(), token.TokenRef, patch)
+		if err != nil || !after.Updated.Equal(before.Updated) {
+			t.Errorf("%+v: of %s, then of %s (%v)", patch, before.Updated, after.Updated, err)
+		}
+	}
+	if diff := cmp.Diff(events, f.events(t)); diff != "" {
+		t.Errorf("events (-before +after):\n%s", diff)
 	}
 }
