@@ -8,12 +8,12 @@ import (
 // openers are the tests that open a table or load a key file without package fixtures, by folder or
 // file, each with its reason.
 var openers = map[string]string{
-	"internal/seam/secret/keyfile":                    "tests the files of keys",
-	"internal/seam/table/sqlite":                      "tests the files of tables, and that what is committed is on the disk",
-	"internal/seam/compute/replica/trial_test.go":     "another process opens the table, which has no test",
-	"internal/seam/workflow/local/kill_test.go":       "another process opens the table, which has no test",
-	"internal/seam/workflow/local/suspects_test.go":   "another process opens the table, which has no test",
-	"internal/tenant/webhook/delivery_attack_test.go": "another process opens the table, which has no test",
+	"internal/seam/secret/keyfile":                       "tests the files of keys",
+	"internal/seam/table/sqlite":                         "tests the files of tables, and that what is committed is on the disk",
+	"internal/seam/compute/replica/target_trial_test.go": "another process opens the table, which has no test",
+	"internal/seam/workflow/local/engine_kill_test.go":   "another process opens the table, which has no test",
+	"internal/seam/workflow/local/suspects_test.go":      "another process opens the table, which has no test",
+	"internal/tenant/webhook/delivery_attack_test.go":    "another process opens the table, which has no test",
 }
 
 // TestFixturesOpenTables checks that tests leave it to package fixtures to open tables and to load

@@ -2,8 +2,10 @@ package dynamo_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
@@ -172,3 +178,31 @@ func key(pk, sk string) table.Key { return table.Key{PK: pk, SK: sk} }
 
 // increment is an update that must not be applied twice.
 var increment = table.Update{Key: key("p", "a"), Add: map[string]int64{"n": 1}}
+
+// offline is a configuration that looks nothing up. Its settings for retries, which could also
+// come from an environment variable, must be ignored.
+func offline(client aws.HTTPClient) aws.Config {
+	return aws.Config{
+		Region:     "eu-central-1",
+		HTTPClient: client,
+
+		RetryMaxAttempts: 1,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	}
+}
+
+func wantEqual(t *testing.T, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("got(+) differs from want(-):\n%s", diff)
+	}
+}
+
+func wantError(t *testing.T, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got error %v, want %v", got, want)
+	}
+}
