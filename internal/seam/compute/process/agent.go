@@ -198,7 +198,7 @@ func (a *agent) End(kill context.Context) {
 
 // Ended says why the process ended.
 func (a *agent) Ended(before bool) *compute.Status {
-	exit, _ := a.process.Exit() // End has reported the error
+	exit, _ := a.process.Exit() // End reports the error
 	when := ""
 	if before {
 		when = " before it answered GET /ping"

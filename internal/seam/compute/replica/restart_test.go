@@ -37,8 +37,11 @@ type counted struct {
 func (c counted) Release() compute.Release { return c.spec }
 
 func (c counted) Start(context.Context) (replica.Replica, *compute.Status) {
-	return &served{httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), c.counting, make(chan struct{})}, nil
+	return &served{httptest.NewServer(nothing), c.counting, make(chan struct{})}, nil
 }
+
+// nothing answers every request with 200.
+var nothing = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
 // served is a replica that is healthy until it is ended.
 type served struct {

@@ -146,10 +146,7 @@ func (s *slot) supervise(running Replica) {
 		healthySince := time.Now()
 		begun := &life{over: make(chan struct{})}
 		s.live(begun, running.URL())
-		failure := s.follow(running)
-		s.shut()
-		begun.why = sentence(failure.Message)
-		close(begun.over)
+		failure := s.follow(begun, running)
 		s.noteEnd(failure)
 		if time.Since(healthySince) > limits.RestartMax {
 			pause = limits.RestartMin
@@ -169,13 +166,16 @@ func (s *slot) live(begun *life, url string) {
 	r.set(compute.Status{State: compute.Healthy})
 }
 
-// shut lets no more callers in. A caller that then learns why the replica has ended cannot get the
-// same replica again.
-func (s *slot) shut() {
+// conclude tells the callers of a replica why it has ended. It lets no more callers in, so that they
+// cannot get the same replica again.
+func (s *slot) conclude(begun *life, failure *compute.Status) *compute.Status {
 	r := s.release
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	s.url = ""
+	r.mu.Unlock()
+	begun.why = sentence(failure.Message)
+	close(begun.over)
+	return failure
 }
 
 // publish publishes that the replica answers nowhere, and the status of the release if it has
@@ -190,26 +190,26 @@ func (s *slot) publish(status compute.Status) {
 	}
 }
 
-// follow returns why a healthy replica has ended: by itself, because it did not answer any
-// more, or because it must stop.
-func (s *slot) follow(running Replica) *compute.Status {
+// follow concludes the life of a healthy replica, which has ended by itself, because it did not
+// answer any more, or because it must stop.
+func (s *slot) follow(begun *life, running Replica) *compute.Status {
 	t, revision := s.release.target, s.release.revision
 	deaf, stop := s.mind(running)
 	defer stop()
 	select {
 	case <-running.Done():
-		running.End(t.kill)
-		failure := running.Ended(false)
+		failure := s.conclude(begun, running.Ended(false)) // callers do not wait for the removal
 		t.log.Warn("agent ended", "revision", revision, "reason", failure.Reason)
+		running.End(t.kill)
 		return failure
 	case answer := <-deaf:
 		t.log.Warn("agent does not answer", "revision", revision, "error", answer)
 		running.End(t.kill)
-		return running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET /ping with 200 for %s (%v)", t.limits.LiveLimit, answer))
+		return s.conclude(begun, running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET /ping with 200 for %s (%v)", t.limits.LiveLimit, answer)))
 	case <-s.ctx.Done():
 		s.publish(s.whenStopped())
 		running.End(t.kill)
-		return &stopping
+		return s.conclude(begun, &stopping)
 	}
 }
 
