@@ -2,13 +2,16 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,9 +29,10 @@ follows. Ctrl-C ends the answer, and a second Ctrl-C, or Ctrl-D, ends the chat. 
 asks a question, the next line is its answer.
 
 Without a terminal, or if $TERM is dumb, each line of stdin is a question. The next question is asked
-when the answer is complete. Ctrl-C then ends the answer and the command.`
+when the answer is complete. Ctrl-C then ends the answer and the command. So does the end of the program
+that reads stdout, as soon as the agent writes more.`
 
-// abandonLimit is how long the end of an answer may take when the user ends the command.
+// abandonLimit is how long the end of an answer may take when the command ends before it.
 const abandonLimit = 10 * time.Second
 
 func newChat() *cobra.Command {
@@ -58,8 +62,12 @@ func newChat() *cobra.Command {
 			if out, ok := cmd.OutOrStdout().(*os.File); typed && ok && !asJSON && output.CanMove(out) {
 				return c.live(cmd.Context(), in, out)
 			}
-			printer := c.prints(cmd, asJSON)
-			return errors.Join(c.script(cmd.Context(), message, cmd.InOrStdin()), printer.Close())
+			// A closed pipe is an error of the output, and not the sudden end of the command.
+			signal.Ignore(syscall.SIGPIPE)
+			ctx, stop := context.WithCancelCause(cmd.Context())
+			defer stop(nil)
+			printer := c.prints(printout{cmd.OutOrStdout(), stop}, cmd.ErrOrStderr(), asJSON)
+			return cmp.Or(c.script(ctx, message, cmd.InOrStdin()), printer.Close())
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&thread, "thread", "", "id of a thread to go on with (default: a new one)")
@@ -113,14 +121,34 @@ func (c *conversation) begin(ctx context.Context) error {
 }
 
 // prints makes the conversation print what happens. The caller closes the printer at the end.
-func (c *conversation) prints(cmd *cobra.Command, asJSON bool) output.Printer {
-	printer := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
+func (c *conversation) prints(stdout, stderr io.Writer, asJSON bool) output.Printer {
+	printer := output.Choose(stderr, stderr, false)
 	if asJSON {
-		printer = output.NewJSON(cmd.OutOrStdout())
+		printer = output.NewJSON(stdout)
 	}
-	c.show, c.stdout, c.asJSON = timed(printer), cmd.OutOrStdout(), asJSON
+	c.show, c.stdout, c.asJSON = timed(printer), stdout, asJSON
 	return printer
 }
+
+// printout is an output whose first error ends the command: nobody reads the rest.
+type printout struct {
+	io.Writer
+
+	stop context.CancelCauseFunc
+}
+
+func (p printout) Write(text []byte) (int, error) {
+	n, err := p.Writer.Write(text)
+	if err != nil {
+		p.stop(unprintedError{err})
+	}
+	return n, err
+}
+
+// unprintedError says why an answer cannot be printed.
+type unprintedError struct{ error }
+
+func (e unprintedError) Error() string { return "the answer cannot be printed: " + e.error.Error() }
 
 // script asks the message, or without a message the lines in turn, after the question that waits
 // already. Only the agent's answers and questions go to stdout. Without a line there is no thread.
@@ -171,7 +199,11 @@ func (c *conversation) turn(ctx context.Context, line string) error {
 	}
 	if err := c.hear(ctx, answer); err != nil {
 		if ctx.Err() != nil {
-			return errors.Join(exit.ErrInterrupted, c.abandon(ctx, answer))
+			why := exit.ErrInterrupted
+			if unprinted, ok := errors.AsType[unprintedError](context.Cause(ctx)); ok {
+				why = unprinted
+			}
+			return errors.Join(why, c.abandon(ctx, answer))
 		}
 		return err
 	}
@@ -181,7 +213,7 @@ func (c *conversation) turn(ctx context.Context, line string) error {
 	return c.ask()
 }
 
-// abandon ends the answer of a command that the user has ended: nobody would read the rest.
+// abandon ends the answer of a command that ends before the answer: nobody would read the rest.
 func (c *conversation) abandon(ctx context.Context, answer *answer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonLimit)
 	defer cancel()

@@ -18,7 +18,8 @@ import (
 )
 
 const explainLong = `Say why a revision failed: the cause, the log lines that show the cause, what to change, and how far
-the revision came. Without REVISION, this is the newest revision that failed.`
+the revision came. Without REVISION, this is the newest revision that failed; if there is none, the
+command says so.`
 
 // explanation is the server's reason why a revision failed.
 type explanation struct {
@@ -50,6 +51,10 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if failed == "" {
+				none := explanation{Active: d.Active}
+				return output.Data(cmd, fmt.Sprintf("No revision of %s has failed; %s. Why a run failed: slipway runs explain %[1]s THREAD RUN", d.Name, none.serves()), none)
+			}
 			shown, err := server.explain(cmd.Context(), d.revision(failed))
 			if err != nil {
 				return err
@@ -64,7 +69,8 @@ func newExplain() *cobra.Command {
 		}))
 }
 
-// failed chooses the revision: the named revision, or the newest failed revision.
+// failed chooses the revision: the named revision, or the newest failed revision. It returns "" if no
+// revision has failed.
 func (a *api) failed(ctx context.Context, d deployment, named []string) (string, error) {
 	if len(named) > 0 {
 		return named[0], nil
@@ -75,7 +81,7 @@ func (a *api) failed(ctx context.Context, d deployment, named []string) (string,
 	}
 	at := slices.IndexFunc(revisions, func(r revision) bool { return strings.HasSuffix(r.Status, "_FAILED") })
 	if at < 0 {
-		return "", fmt.Errorf("no revision of %s has failed", d.Name)
+		return "", nil
 	}
 	return revisions[at].ID, nil
 }
@@ -116,13 +122,17 @@ func writeReason(text *strings.Builder, cause string, evidence []string, remedy 
 func (e explanation) text() string {
 	var text strings.Builder
 	writeReason(&text, e.Cause, e.Evidence, e.Remedy)
-	serves := "no revision serves"
-	if e.Active != "" {
-		serves = "revision " + e.Active + " serves"
-	}
-	fmt.Fprintf(&text, "Revision %s is %s%s; %s.\n", e.Revision, e.Status, with(": ", e.Reason), serves)
+	fmt.Fprintf(&text, "Revision %s is %s%s; %s.\n", e.Revision, e.Status, with(": ", e.Reason), e.serves())
 	for _, phase := range slices.SortedFunc(maps.Keys(e.Phases), func(a, b string) int { return e.Phases[a].Compare(e.Phases[b]) }) {
 		fmt.Fprintf(&text, "    %s  %s\n", output.Time(e.Phases[phase]), phase)
 	}
 	return text.String()
+}
+
+// serves says which revision serves meanwhile.
+func (e explanation) serves() string {
+	if e.Active == "" {
+		return "no revision serves"
+	}
+	return "revision " + e.Active + " serves"
 }

@@ -89,7 +89,7 @@ func newRunsStream() *cobra.Command {
 	cmd := where.asksAgent(&cobra.Command{Use: "stream DEPLOYMENT THREAD RUN", Short: "Print the answer of a run while it is written", Long: runsStreamLong}, 3,
 		func(cmd *cobra.Command, agent *agent, _ string, args []string) error {
 			c := &conversation{agent: agent, thread: args[1], runs: 1}
-			printer := c.prints(cmd, asJSON)
+			printer := c.prints(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			result := output.Event{Kind: output.KindResult, Status: "succeeded", Thread: c.thread}
 			err := c.hear(cmd.Context(), agent.run(c.thread, args[2]))
 			if err != nil {

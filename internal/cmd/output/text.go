@@ -3,7 +3,6 @@ package output
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -30,7 +29,7 @@ func (j *JSON) Show(event Event) {
 		return
 	}
 	j.last = event.Time
-	j.err = errors.Join(j.err, j.out.Encode(event))
+	j.err = cmp.Or(j.err, j.out.Encode(event))
 }
 
 // Close implements Printer.
@@ -227,7 +226,7 @@ func (t *Text) paint(text string) string {
 
 func (t *Text) write(to io.Writer, text string) {
 	_, err := io.WriteString(to, text)
-	t.err = errors.Join(t.err, err)
+	t.err = cmp.Or(t.err, err)
 }
 
 // Thread formats a thread for people: a line for each message, with further lines of its text

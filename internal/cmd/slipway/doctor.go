@@ -24,17 +24,18 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/seam/build/docker"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
 const doctorLong = `Print one line for each thing that a server on this machine needs, and what to do if it is missing:
-programs for builds, the clock, the address, the data directory, its disk and its keys. Then say
+programs for builds, a container engine, the clock, the address, the data directory, its disk and its keys. Then say
 what agents and builds that run as processes can still reach on this machine. The result is valid
 for the user who runs this command: run it as the user who runs the server.
 
 The exit code is 1 if a server could not start here, or could not clone repositories.`
 
-// versionLimit is how long a program may take to print its version.
+// versionLimit is how long a program may take to print its version, and a container engine to answer.
 const versionLimit = 10 * time.Second
 
 // finding is the result of one check of doctor.
@@ -100,13 +101,26 @@ func examine(ctx context.Context, data, listen string, keep disk.Keep) []finding
 		program(ctx, "git", "2.0", "install git", true),
 		program(ctx, "python3", "3.11", "install Python 3.11 or newer, if agents are written in Python", false),
 		program(ctx, "node", "20.0", "install Node 20 or newer, if agents are written in JavaScript", false),
-		program(ctx, "docker", "0.0", "install Docker, if agents come as images", false),
+		engine(ctx),
 		machineClock(data),
 		address(listen, data),
 		directory(data),
 		room(data, keep, nil),
 		sealingKeys(data),
 	}
+}
+
+// engine looks for the container engine itself: a server needs no program to reach it.
+func engine(ctx context.Context) finding {
+	f := finding{What: "docker", OK: true, Found: "an engine answers"}
+	images, err := docker.Open(ctx, docker.Config{EngineLimit: versionLimit})
+	if err == nil {
+		err = images.Close()
+	}
+	if err != nil {
+		f.OK, f.Found, f.Remedy = false, err.Error(), "start Docker for this user, if agents come as images"
+	}
+	return f
 }
 
 var version = regexp.MustCompile(`(\d+)\.(\d+)`)
