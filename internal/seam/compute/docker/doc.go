@@ -9,6 +9,8 @@
 // that run to their end first, and sidecars in the replica's network. Unsupported says, before
 // a deployment is created, which parts of a pod one engine cannot run.
 //
+// An image that the engine has pulled for a release is removed with the last release that uses it.
+//
 // Everything that the target makes carries its server's label. Containers that an earlier
 // server left running are removed before the first release is started.
 package docker

@@ -53,23 +53,32 @@ func (e *engine) pin(ctx context.Context, ref compute.Ref, image, policy string,
 	// An engine would take a bare name for the beginning of an id.
 	image = reference.FamiliarString(named)
 	_, digested := named.(reference.Digested)
+	before, err := e.client.ImageInspect(ctx, image)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return "", err
+	}
 	silence, err := e.admit(ctx, image, named, policy, digested, keys)
 	if err != nil {
 		return "", err
 	}
+	e.noting.Lock() // so that no image is removed between the look at it and its note
+	defer e.noting.Unlock()
 	inspected, err := e.client.ImageInspect(ctx, image)
 	if err != nil {
 		return "", err
 	}
-	if silence == nil {
-		err = e.noteAdmitted(ref, named, inspected.ID)
-	} else {
-		err = e.useWithoutAnswer(ref, image, named, inspected.ID, silence)
+	pinned := image
+	if !digested {
+		pinned = digestOf(inspected, named)
 	}
-	if err != nil || digested {
-		return image, err
+	if silence != nil {
+		return pinned, e.useWithoutAnswer(ref, image, named, inspected.ID, silence)
 	}
-	return digestOf(inspected, named), nil
+	var pulled []string
+	if inspected.ID != before.ID {
+		pulled = []string{image, pinned}
+	}
+	return pinned, e.noteAdmitted(ref, named, inspected.ID, pulled)
 }
 
 // admit pulls an image, or asks its registry whether these credentials may have the image that is

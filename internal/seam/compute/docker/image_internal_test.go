@@ -1,11 +1,13 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,10 @@ type registryBehind struct {
 	image   string
 	status  int
 	message string
+	// offered is the image that a pull gives, "" for the image that is there. removed are the names
+	// that were removed.
+	offered string
+	removed []string
 }
 
 func (b *registryBehind) set(image string, status int, message string) {
@@ -42,7 +48,20 @@ func newEngine(t *testing.T) (*engine, *registryBehind) {
 		behind.mu.Lock()
 		defer behind.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		text := `{"Id": "` + behind.image + `"}`
+		switch {
+		case r.Method == http.MethodDelete:
+			behind.removed = append(behind.removed, r.URL.Path[strings.Index(r.URL.Path, "/images/")+len("/images/"):])
+			if _, err := w.Write([]byte("[]")); err != nil {
+				t.Error(err)
+			}
+			return
+		case strings.HasSuffix(r.URL.Path, "/images/create") && behind.status == http.StatusOK:
+			behind.image = cmp.Or(behind.offered, behind.image)
+		case strings.HasSuffix(r.URL.Path, "/json") && behind.image == "":
+			http.Error(w, `{"message": "No such image"}`, http.StatusNotFound)
+			return
+		}
+		text := `{"Id": "` + behind.image + `", "RepoDigests": ["registry.test/agent@` + behind.image + `"]}`
 		if (strings.HasSuffix(r.URL.Path, "/images/create") || strings.Contains(r.URL.Path, "/distribution/")) && behind.status != http.StatusOK {
 			w.WriteHeader(behind.status)
 			text = `{"message": "` + behind.message + `"}`
@@ -139,6 +158,45 @@ func TestAttackAnImageWhoseRegistryIsAway(t *testing.T) {
 	}
 	if use() == nil {
 		t.Error("the image of a release that was erased is used")
+	}
+}
+
+// TestAPulledImageIsRemovedWithItsLastRelease, under the names that were pulled. An image that was at
+// the engine before stays, and so does an image that got a name of the pulled image since.
+func TestAPulledImageIsRemovedWithItsLastRelease(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"it was not there":           {"", imageA, images},
+		"another image had its name": {imageB, imageA, images},
+		"it was there":               {imageA, imageA, nil},
+		"its names are of another":   {"", imageB, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, behind := newEngine(t)
+			behind.image, behind.offered = c.before, imageA
+			refs := []compute.Ref{newRef(), newRef(), newRef()}
+			for i, ref := range refs {
+				if _, err := e.pin(t.Context(), ref, images[i%2], pullTag, keychain{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			behind.set(c.after, http.StatusOK, "")
+			for i, ref := range refs {
+				if len(behind.removed) > 0 {
+					t.Fatalf("%v are removed while %d releases are left", behind.removed, len(refs)-i)
+				}
+				if err := e.forget(t.Context(), ref); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(behind.removed, c.want) {
+				t.Errorf("removed %v, want %v", behind.removed, c.want)
+			}
+		})
 	}
 }
 

@@ -72,6 +72,8 @@ type engine struct {
 	meetings singleflight.Group
 	closing  context.Context
 	close    context.CancelFunc
+	// noting guards the notes of images and the removal of images.
+	noting sync.Mutex
 
 	mu sync.Mutex
 	// size is the engine's size. It is nil until the engine has answered and the remains of an
@@ -197,16 +199,16 @@ func (e *engine) has() size {
 	return *e.size
 }
 
-// Erase removes everything that a release's replicas could not remove themselves.
+// Erase removes everything that a release's replicas could not remove themselves, and the images
+// that the engine has pulled for the release.
 func (e *engine) Erase(spec compute.Release) error {
-	forgotten := os.RemoveAll(e.admissions(spec.Workspace, spec.Revision))
 	e.mu.Lock()
 	met := e.size != nil
 	e.mu.Unlock()
 	if !met {
-		return forgotten
+		return os.RemoveAll(e.admissions(spec.Workspace, spec.Revision))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
-	return errors.Join(forgotten, e.sweep(ctx, labelRevision+"="+spec.Revision))
+	return errors.Join(e.sweep(ctx, labelRevision+"="+spec.Revision), e.forget(ctx, spec.Ref))
 }

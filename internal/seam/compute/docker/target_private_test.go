@@ -106,6 +106,31 @@ func TestTheServersOwnImagesArePulled(t *testing.T) {
 	m.want(t, own, compute.Healthy, "")
 }
 
+// TestAPulledImageIsRemovedWithItsRelease by both of its names.
+func TestAPulledImageIsRemovedWithItsRelease(t *testing.T) {
+	t.Parallel()
+	host, private, _ := privateRegistry(t)
+	m := newMachine(t, func(c *docker.Config) {
+		c.Login = func(context.Context, compute.Ref) (string, string, string, error) {
+			return host, registryUser, registryPassword, nil
+		}
+	})
+	r := computetest.NewRelease(computetest.Serve)
+	r.Artifact.Image = private
+	m.apply(t, r)
+	pinned := m.want(t, r, compute.Healthy, "").Image
+	check.Must(t, m.Remove(t.Context(), r.Ref))
+	for _, name := range []string{private, pinned} {
+		eventually(t, name+" outlasts its release", func() bool {
+			_, err := engine.ImageInspect(t.Context(), name)
+			if !errdefs.IsNotFound(err) {
+				check.Must(t, err)
+			}
+			return err != nil
+		})
+	}
+}
+
 // pullSecret is the value of an image pull secret in the form that kubectl makes.
 func pullSecret(t *testing.T, host, password string) string {
 	t.Helper()
