@@ -46,3 +46,18 @@ func TestAWaitingRunSaysWhy(t *testing.T) {
 	f.hand.move(time.Minute)
 	want("a due run without a worker", delayed, "NO_CAPACITY: ", true)
 }
+
+// TestARunWhoseAgentWasKilledNamesTheMemory: the log of an agent that was killed does not say why.
+func TestARunWhoseAgentWasKilledNamesTheMemory(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{run.FailureAgentUnavailable, run.FailureAttemptsExhausted} {
+		f := newFixture(t)
+		r := f.create("1", run.Enqueue)
+		f.must(f.claim(r).Finish(t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: name, Message: "The agent was killed."}}))
+		got, err := f.runs.Explain(t.Context(), r.Ref)
+		f.must(err)
+		if got.Cause != "The agent was killed." || !strings.Contains(got.Remedy, "resource_spec") || !strings.Contains(got.Remedy, "resource-tiers") {
+			t.Errorf("%s: the cause is %q, the remedy %q", name, got.Cause, got.Remedy)
+		}
+	}
+}

@@ -45,9 +45,9 @@ func isTooLarge(err error) bool {
 // remedies say what to change after a failure that the platform noticed.
 var remedies = map[string]string{
 	FailureAgentAbsent:       "Read the agent's log at that time. If the agent ends at its start, correct it and deploy it again, else have the operator look for its tasks in ECS.",
-	FailureAgentUnavailable:  "Read the agent's log at that time: it says why the agent ended. Correct the agent, and deploy it again.",
+	FailureAgentUnavailable:  "Read the agent's log at that time. Correct the agent, and deploy it again. " + moreMemory,
 	FailureAgentRefused:      "Read the agent's log at that time. An agent answers POST /invocations with the status 200 and a stream of events.",
-	FailureAttemptsExhausted: "Read the agent's log at that time. If the agent was killed, it may need more memory: source_config.resource_spec of the deployment.",
+	FailureAttemptsExhausted: "Read the agent's log at that time. " + moreMemory,
 	FailureCheckpointGone:    "Start the run again, from a checkpoint that the history of the thread names.",
 	FailureContractViolation: "Correct what the agent answers to POST /invocations, and deploy it again.",
 	FailureInternal:          "Start the run again, and tell the operator of the platform if it fails again.",
@@ -59,6 +59,9 @@ var remedies = map[string]string{
 	failureUnknownInterrupt:  "Read which questions the thread waits on now, and answer those.",
 	FailureTimedOut:          "Make the answer shorter, or give runs more time: the variable BG_JOB_TIMEOUT_SECS of the deployment.",
 }
+
+// moreMemory says what gives an agent more memory.
+const moreMemory = "If it was killed, it may need more memory: source_config.resource_spec of a deployment of the source external_docker, else compute_tier by PATCH /v2/deployments/{deployment_id}/resource-tiers."
 
 const agentsRemedy = "Correct the agent, deploy it again, and start the run again. The agent's log at that time may say more."
 

@@ -39,7 +39,7 @@ func TestDiagnose(t *testing.T) {
 		"missing secret, Python":  {"START_FAILED", "Its last output:\ngraph 'agent': agent.py, line 2: KeyError: 'MODEL_KEY'", "", "The variable MODEL_KEY is not set.", "--secret MODEL_KEY"},
 		"missing secret, a model": {"START_FAILED", "Its last output:\nError: The environment variable MODEL_API_KEY is missing", "", "The variable MODEL_API_KEY is not set.", "--secret MODEL_API_KEY"},
 		"workspace secret":        {"SECRET_NOT_FOUND", "there is no secret", "", "A secret of the workspace that the deployment refers to does not exist.", "Make the secret"},
-		"out of memory":           {"OUT_OF_MEMORY", "the agent used more than 512 MB", "", "The memory did not suffice.", "resource_spec"},
+		"out of memory":           {"OUT_OF_MEMORY", "the agent used more than 512 MB", "", "The memory did not suffice.", "resource_spec of a deployment of the source external_docker, else compute_tier"},
 		"something else":          {"INTERNAL_ERROR", "The platform had a fault.\nmore", "", "The platform had a fault.", ""},
 	} {
 		got := revision.Diagnose(revision.Revision{Reason: c.reason, Message: c.message}, strings.Split(c.log, "\n"))
