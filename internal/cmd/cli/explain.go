@@ -69,8 +69,8 @@ func newExplain() *cobra.Command {
 		}))
 }
 
-// failed chooses the revision: the named revision, or the newest failed revision. It returns "" if no
-// revision has failed.
+// failed chooses the revision: the named revision, or the newest failed revision. It returns "" if
+// no revision has failed.
 func (a *api) failed(ctx context.Context, d deployment, named []string) (string, error) {
 	if len(named) > 0 {
 		return named[0], nil

@@ -35,7 +35,8 @@ for the user who runs this command: run it as the user who runs the server.
 
 The exit code is 1 if a server could not start here, or could not clone repositories.`
 
-// versionLimit is how long a program may take to print its version, and a container engine to answer.
+// versionLimit is how long a program may take to print its version, and a container engine to
+// answer.
 const versionLimit = 10 * time.Second
 
 // finding is the result of one check of doctor.

@@ -161,8 +161,8 @@ func TestAttackAnImageWhoseRegistryIsAway(t *testing.T) {
 	}
 }
 
-// TestAPulledImageIsRemovedWithItsLastRelease, under the names that were pulled. An image that was at
-// the engine before stays, and so does an image that got a name of the pulled image since.
+// TestAPulledImageIsRemovedWithItsLastRelease, under the names that were pulled. An image that was
+// at the engine before stays, and so does an image that got a name of the pulled image since.
 func TestAPulledImageIsRemovedWithItsLastRelease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -166,8 +166,8 @@ func (s *slot) live(begun *life, url string) {
 	r.set(compute.Status{State: compute.Healthy})
 }
 
-// conclude tells the callers of a replica why it has ended. It lets no more callers in, so that they
-// cannot get the same replica again.
+// conclude tells the callers of a replica why it has ended. It lets no more callers in, so that
+// they cannot get the same replica again.
 func (s *slot) conclude(begun *life, failure *compute.Status) *compute.Status {
 	r := s.release
 	r.mu.Lock()
