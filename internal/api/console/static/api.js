@@ -2,6 +2,8 @@
 // the session's proof, which this origin keeps: a page at another port of the host has the cookie,
 // but not the proof. Before the sign-in there is none, and the header only marks the request.
 
+import {giveWay, pause, place, shown} from './turns.js';
+
 const own = () => ({'X-Slipway-Console': localStorage.getItem('proof') ?? 'none'});
 
 // session is what is known of who is signed in.
@@ -113,35 +115,19 @@ async function* parts(reader) {
   }
 }
 
-// pause resolves after some time, or when the signal, if there is one, is aborted.
-export const pause = (milliseconds, signal) => new Promise(resolve => {
-  const timer = setTimeout(resolve, milliseconds);
-  signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
-});
-
-// shown resolves when the page can be seen, or the signal is aborted.
-export const shown = signal => document.hidden && !signal.aborted ? new Promise(resolve => {
-  const heard = new AbortController();
-  const look = () => {
-    if (document.hidden && !signal.aborted) return;
-    heard.abort();
-    resolve();
-  };
-  document.addEventListener('visibilitychange', look, {signal: heard.signal});
-  signal.addEventListener('abort', look, {signal: heard.signal});
-}) : undefined;
-
 // follow calls take with each event of a stream, and takes the stream up again behind the last
 // event when the connection breaks. It ends when the signal is aborted, when take returns false,
 // when a stream has ended and goesOn returns false, or when the server refuses the stream. state is
-// told "open" and "away". A page that cannot be seen has no connection: a browser has six for all
-// pages of a server.
-export async function follow(path, {signal, from, take, state = () => {}, goesOn = () => true}) {
+// told "open" and "away". A page that cannot be seen has no connection, and the others take turns,
+// unless they share the stream.
+export async function follow(path, {signal, from, take, state = () => {}, goesOn = () => true, shared = false}) {
   let last = from, failures = 0;
   while (!signal.aborted) {
     await shown(signal);
-    const hidden = new AbortController(), connection = AbortSignal.any([signal, hidden.signal]);
-    document.addEventListener('visibilitychange', () => hidden.abort(), {signal: connection});
+    const end = new AbortController(), connection = AbortSignal.any([signal, end.signal]);
+    document.addEventListener('visibilitychange', () => end.abort(), {signal: connection});
+    const leave = shared ? () => {} : await place(connection);
+    if (!shared) giveWay(connection, () => end.abort());
     try {
       const headers = {...own(), Accept: 'text/event-stream'};
       if (last) headers['Last-Event-ID'] = last;
@@ -155,12 +141,13 @@ export async function follow(path, {signal, from, take, state = () => {}, goesOn
       if (!await goesOn()) return;
     } catch (error) {
       if (signal.aborted) return;
-      if (hidden.signal.aborted) continue;
+      if (end.signal.aborted) continue;
       if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
       state('away');
       failures++;
     } finally {
-      hidden.abort();
+      end.abort();
+      leave();
     }
     await pause(Math.min(250 * 2 ** failures, 5000), signal);
   }

@@ -2,7 +2,8 @@
 // reaches without TLS, so the pages share one stream: the page that holds a lock follows the events
 // and passes them on to the others.
 
-import {follow, shown} from './api.js';
+import {follow} from './api.js';
+import {shown} from './turns.js';
 
 // watch calls take with each event of the workspace from now on, and state with "open" and "away".
 // Before each "open", events may have been missed. A page that cannot be seen hears nothing, and is
@@ -33,7 +34,7 @@ export async function watch(workspace, {signal, take, state}) {
     await shown(signal);
     const hidden = new AbortController(), visible = AbortSignal.any([signal, hidden.signal]);
     document.addEventListener('visibilitychange', () => hidden.abort(), {signal: visible});
-    const work = () => follow('/v2/events?from=now', {signal: visible, from: last, take: event => tell({event}), state: change => tell({change})});
+    const work = () => follow('/v2/events?from=now', {signal: visible, from: last, shared: true, take: event => tell({event}), state: change => tell({change})});
     try {
       if (!channel) await work();
       else if (!visible.aborted) {

@@ -2,7 +2,8 @@
 // long its answers took.
 
 import {html} from './vendor/lit.js';
-import {get, pause, shown} from './api.js';
+import {get} from './api.js';
+import {pause, shown} from './turns.js';
 import {Live, copyAsCurl, seconds} from './view.js';
 
 // period is how often the figures are read, in milliseconds. No event tells of a change.

@@ -2,7 +2,8 @@
 // show.
 
 import {LitElement, html, nothing} from './vendor/lit.js';
-import {curl, pause, session} from './api.js';
+import {curl, session} from './api.js';
+import {pause} from './turns.js';
 
 // View is a page of the console. It renders into the page itself, so that one style sheet serves
 // all views. What it follows ends with it.
