@@ -21,14 +21,16 @@ class Deployments extends Followed {
   async read() {
     const path = '/v2/deployments?limit=100' + (this.name ? `&name_contains=${encodeURIComponent(this.name)}` : '');
     const list = await listed(path, this.count, this.ending.signal);
-    // A list has no statuses of revisions: each row reads its newest one, the few that changed
-    // only.
+    // A list has no statuses of revisions. A newest revision that serves is deployed; each other one
+    // is read, unless it was read and can change no more.
     const known = new Map((this.rows ?? []).map(row => [row.id, row]));
     this.rows = await Promise.all(list.rows.map(async deployment => {
       const before = known.get(deployment.id);
-      const settled = before?.revision && before.updated_at === deployment.updated_at && kindOf(before.revision.status) !== 'busy';
-      if (settled || !deployment.latest_revision_id) return {...deployment, revision: before?.revision};
-      return {...deployment, revision: await get(`/v2/deployments/${deployment.id}/revisions/${deployment.latest_revision_id}`, this.ending.signal)};
+      const id = deployment.latest_revision_id;
+      if (!id) return deployment;
+      if (id === deployment.active_revision_id) return {...deployment, revision: {id, status: 'DEPLOYED'}};
+      if (before?.revision?.id === id && kindOf(before.revision.status) !== 'busy') return {...deployment, revision: before.revision};
+      return {...deployment, revision: await get(`/v2/deployments/${deployment.id}/revisions/${id}`, this.ending.signal)};
     }));
     this.more = list.more;
   }
