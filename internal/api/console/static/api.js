@@ -40,16 +40,31 @@ async function check(response) {
   throw new Refused(response.status, sentence(response.status, body));
 }
 
-// send waits when a read is one too many for the limits of the workspace, and reads again.
+// limits are the reads that wait for the limits of the workspace, each with the server's sentence.
+const limits = new Map();
+
+// limit notes why a read waits, or that it waits no longer, and tells the page the newest reason.
+function limit(read, why) {
+  if (!(why ? limits.set(read, why) : limits.delete(read))) return;
+  window.dispatchEvent(new CustomEvent('limited', {detail: [...limits.values()].at(-1) ?? ''}));
+}
+
+// send waits when a read is one too many for the limits of the workspace, and reads again until the
+// read is answered. A read that waits for the second time says so.
 async function send(method, path, body, signal) {
-  const headers = own();
+  const headers = own(), read = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  for (;;) {
-    const response = await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}).catch(error => {
-      throw error instanceof TypeError ? new Error('The server does not answer.') : error; // a browser says "Failed to fetch"
-    });
-    if (method !== 'GET' || response.status !== 429) return check(response);
-    await pause(1000 * (Number(response.headers.get('Retry-After')) || 1), signal);
+  try {
+    for (let tries = 1;; tries++) {
+      const response = await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}).catch(error => {
+        throw error instanceof TypeError ? new Error('The server does not answer.') : error; // a browser says "Failed to fetch"
+      });
+      if (method !== 'GET' || response.status !== 429) return await check(response);
+      if (tries > 1) limit(read, sentence(response.status, await response.json().catch(() => null)));
+      await pause(1000 * (Number(response.headers.get('Retry-After')) || 1), signal);
+    }
+  } finally {
+    limit(read);
   }
 }
 

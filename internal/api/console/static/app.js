@@ -60,7 +60,7 @@ function place() {
 const viewOf = at => at.replace(/(\/logs\/\w+)\/.*/, '$1');
 
 class Console extends LitElement {
-  static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}, issuer: {state: true}, several: {state: true}, waiting: {state: true}};
+  static properties = {at: {state: true}, who: {state: true}, away: {state: true}, limit: {state: true}, trouble: {state: true}, issuer: {state: true}, several: {state: true}, waiting: {state: true}};
 
   createRenderRoot() { return this; }
 
@@ -68,6 +68,7 @@ class Console extends LitElement {
     super.connectedCallback();
     window.addEventListener('hashchange', () => this.move());
     window.addEventListener('signed-out', () => this.forget('The session has ended. Sign in again.'));
+    window.addEventListener('limited', ({detail}) => { this.limit = detail; });
     // A sign-in or sign-out in one page counts for all pages of this browser.
     window.addEventListener('storage', ({key}) => { if (key === 'proof') location.reload(); });
     inbox.addEventListener('change', () => {
@@ -231,7 +232,11 @@ class Console extends LitElement {
       <main id="main" tabindex="-1">${this.view(here)}</main>`;
   }
 
-  absence() { return this.away ? html`<p class="away">The server does not answer. The console tries again until it does.</p>` : nothing; }
+  // absence says why what is read does not come.
+  absence() {
+    if (this.away) return html`<p class="away">The server does not answer. The console tries again until it does.</p>`;
+    return this.limit ? html`<p class="away">${this.limit} The console tries again until it is answered.</p>` : nothing;
+  }
 
   view(here) {
     for (const [pattern, show] of routes) {
