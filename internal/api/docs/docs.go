@@ -25,6 +25,8 @@ var (
 	markup []byte
 	//go:embed page.js
 	start []byte
+	//go:embed page.css
+	colours []byte
 )
 
 // Register serves the page beside the openapi.json of the control plane, at the root and under
@@ -38,7 +40,7 @@ func Register(mux *web.Mux) {
 
 // build returns the page and its content security policy.
 func build() web.File {
-	style, library := asset("swagger-ui.css.gz"), asset("swagger-ui-bundle.js.gz")
+	style, library := append(asset("swagger-ui.css.gz"), colours...), asset("swagger-ui-bundle.js.gz")
 	html := bytes.Replace(markup, []byte("/*start*/"), start, 1)
 	html = bytes.Replace(html, []byte("/*library*/"), library, 1)
 	html = bytes.Replace(html, []byte("/*style*/"), style, 1)

@@ -9,4 +9,7 @@ SwaggerUIBundle({
   validatorUrl: null,
   docExpansion: "list",
   defaultModelsExpandDepth: 0,
+  syntaxHighlight: { theme: "obsidian" },
+  // The library gives the choice of the server no name.
+  onComplete: () => document.getElementById("servers")?.setAttribute("aria-label", "Server"),
 });
