@@ -117,7 +117,7 @@ func (s server) arrive(ctx context.Context, back authservice.Callback) (page, er
 	}
 	owner, provider, err := s.AuthService.Asked(ctx, back)
 	if err != nil {
-		return refusedPage(err)
+		return s.again(ctx, back, err)
 	}
 	w, err := s.Workspaces.Get(ctx, owner.Workspace)
 	if err != nil {
@@ -152,9 +152,25 @@ func (s server) ConfirmAuth(ctx context.Context, request ConfirmAuthRequestObjec
 func (s server) finish(ctx context.Context, back authservice.Callback) (page, error) {
 	outcome, err := s.AuthService.Complete(ctx, back)
 	if err != nil {
-		return refusedPage(err)
+		return s.again(ctx, back, err)
 	}
 	return outcomePage(outcome), nil
+}
+
+// again shows why a callback was refused. A callback that was used before does nothing; if it has
+// connected the account, the page says so.
+func (s server) again(ctx context.Context, back authservice.Callback, refusal error) (page, error) {
+	p, err := refusedPage(refusal)
+	if err != nil {
+		return p, err
+	}
+	switch done, underWay := s.AuthService.Connects(ctx, back); {
+	case done:
+		p.Title, p.Text = "Already connected", "This address was used before, and the account is connected. You can close this window."
+	case underWay:
+		p.Title, p.Text = "Being connected", "This address was used before, and the account is being connected. Go on where you came from."
+	}
+	return p, nil
 }
 
 // FinishAuth takes the parameters that a provider sent to a page of the client's own.

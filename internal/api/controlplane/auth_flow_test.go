@@ -135,7 +135,7 @@ func TestAUserConsents(t *testing.T) {
 	}
 	// A second use of the same address is refused.
 	again := f.open(t, "/v2/auth/callback/calendar?"+back.Encode())
-	wantPage(t, again, http.StatusBadRequest, "Not connected", "used before")
+	wantPage(t, again, http.StatusBadRequest, "Already connected", "used before")
 	texts = append(texts, again.text)
 	for _, path := range []string{"/v2/auth/providers", "/v2/auth/providers/calendar", "/v2/auth/tokens?user_id=ada", "/v2/auth/token-events?user_id=ada"} {
 		note(f.call(t, "GET", path, nil))
@@ -197,8 +197,8 @@ func TestTheUserAgreesOnThePageOfThisServer(t *testing.T) {
 		t.Errorf("got %s", wait.text)
 	}
 	wantPage(t, f.browse(t, "POST", confirm, "same-origin"), http.StatusOK, "Connected")
-	wantPage(t, f.browse(t, "POST", confirm, "same-origin"), http.StatusBadRequest, "Not connected", "used before")
-	wantPage(t, f.open(t, "/v2/auth/callback/calendar?"+back), http.StatusBadRequest, "Not connected", "used before")
+	wantPage(t, f.browse(t, "POST", confirm, "same-origin"), http.StatusBadRequest, "Already connected", "used before")
+	wantPage(t, f.open(t, "/v2/auth/callback/calendar?"+back), http.StatusBadRequest, "Already connected", "used before")
 }
 
 // TestTheQuestionSendsOnWhatCame has an answer of a provider hold markup.

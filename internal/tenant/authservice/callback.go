@@ -72,20 +72,37 @@ func (s *Service) Asked(ctx context.Context, back Callback) (Owner, Provider, er
 	return r.Owner, p, err
 }
 
-// answers returns the request that a callback answers, and the provider.
-func (s *Service) answers(ctx context.Context, back Callback) (request, Provider, error) {
+// Connects reports whether an earlier callback with the same state has led to a token, or exchanges
+// its code at this moment. A browser repeats a callback when a person reloads the page, goes back or
+// presses the button twice.
+func (s *Service) Connects(ctx context.Context, back Callback) (done, underWay bool) {
+	r, err := s.named(ctx, back)
+	return err == nil && r.status == requestCompleted, err == nil && r.status == requestExchanging && !r.over(s.Now())
+}
+
+// named returns the request whose state a callback has, whatever its status.
+func (s *Service) named(ctx context.Context, back Callback) (request, error) {
 	named, ok := oauthstate.Parse(back.State)
 	if !ok {
-		return request{}, Provider{}, badState()
+		return request{}, badState()
 	}
 	r, err := s.request(ctx, named.Workspace, named.Request)
 	if errors.Is(err, table.ErrNotFound) {
-		return request{}, Provider{}, badState()
+		return request{}, badState()
 	}
+	if err == nil && (!named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller)) {
+		err = badState()
+	}
+	return r, err
+}
+
+// answers returns the request that a callback answers, and the provider.
+func (s *Service) answers(ctx context.Context, back Callback) (request, Provider, error) {
+	r, err := s.named(ctx, back)
 	if err != nil {
 		return request{}, Provider{}, err
 	}
-	if !named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.Now()) {
+	if r.status != requestPending || r.over(s.Now()) {
 		return request{}, Provider{}, badState()
 	}
 	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)

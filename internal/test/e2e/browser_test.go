@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,8 +20,13 @@ import (
 // visited is the result of testdata/browser/consent.cjs.
 type visited struct {
 	Asks, Address, Title, Text, HTML, Border string
-	// Question is the text of the page that asks whether the account may be connected.
-	Question string
+	// Question is the text of the page that asks whether the account may be connected. Back is the
+	// title of the page to which the back button leads afterwards.
+	Question, Back string
+	// Findings and Overflow are the faults of the pages for people with disabilities, and by how
+	// many pixels each page is too wide for a narrow screen.
+	Findings []string
+	Overflow []int
 
 	Status     int
 	Ran        bool
@@ -102,6 +108,9 @@ func TestBrowserConsent(t *testing.T) {
 		if !strings.Contains(saw.Question, "user “ada” of the workspace “") || !strings.Contains(saw.Question, "“Calendar”") {
 			t.Errorf("the user is asked: %s", saw.Question)
 		}
+		if saw.Back != "Already connected" {
+			t.Errorf("the back button leads to %q", saw.Back)
+		}
 		if saw.Waited.Status != "completed" || !oauth.Accepts(saw.Waited.Token) {
 			t.Errorf("the wait ended %+v", saw.Waited)
 		}
@@ -131,6 +140,9 @@ func (s *server) wantCallback(t *testing.T, saw visited, at, title string) {
 	}
 	if saw.Border != "solid" || saw.Ran {
 		t.Errorf("the page's policy lets in the wrong things: border %s, a script ran: %t", saw.Border, saw.Ran)
+	}
+	if len(saw.Findings) > 0 || len(saw.Overflow) == 0 || slices.Max(saw.Overflow) > 0 {
+		t.Errorf("axe finds %q, the pages are too wide by %v", saw.Findings, saw.Overflow)
 	}
 	for _, complaint := range saw.Complaints {
 		if !strings.Contains(complaint, "script") { // the script of the test, which must not run

@@ -2,7 +2,7 @@
 // there, and waits for what comes of it.
 // Arguments: the server's address, a key, the user, what the user decides ("Allow" or "Deny"), a
 // file for a picture of the last page.
-const { client, tell } = require("./story.cjs");
+const { audit, client, tell } = require("./story.cjs");
 
 const [base, key, user, decision, picture] = process.argv.slice(2);
 const call = client(base, key);
@@ -28,10 +28,22 @@ tell(async (browser) => {
     ]);
     return answer;
   };
+  const findings = [], overflow = [];
+  // look looks at a page in the light and in the dark, and on a narrow screen.
+  const look = async (name) => {
+    for (const colorScheme of ["dark", "light"]) {
+      await page.emulateMedia({ colorScheme });
+      findings.push(...await audit(page, `${name} ${colorScheme}`));
+    }
+    await page.setViewportSize({ width: 320, height: 600 });
+    overflow.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
+    await page.setViewportSize({ width: 1280, height: 800 });
+  };
   let answer, question;
   if (decision === "Allow") {
     await press(decision, "/v2/auth/callback/");
     question = await page.locator("main").innerText();
+    await look("question");
     if (picture) await page.screenshot({ path: picture.replace(/\.png$/, ".question.png") });
     answer = await press("Connect", "/v2/auth/setup/");
   } else {
@@ -54,8 +66,11 @@ tell(async (browser) => {
       document.body.append(script);
       return window.ran === true;
     }),
-    complaints,
+    complaints: [...complaints], // before the back button, which leads to a refusal
   };
+  await look("end");
   if (picture) await page.screenshot({ path: picture });
-  return { ...shown, waited: await waited };
+  await page.goBack();
+  const back = decision === "Allow" ? await page.locator("h1").innerText() : "";
+  return { ...shown, findings, overflow, back, waited: await waited };
 });
