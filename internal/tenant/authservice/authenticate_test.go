@@ -1,6 +1,7 @@
 package authservice_test
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -79,6 +80,39 @@ func TestWithoutPKCEThereIsNoChallenge(t *testing.T) {
 		t.Errorf("got %s", answer.URL)
 	}
 	f.connect(t, asking("read"))
+}
+
+// TestARepeatedCallbackIsToldWhatItConnects repeats a callback before, during and after the exchange
+// of its code.
+func TestARepeatedCallbackIsToldWhatItConnects(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	pending := f.ask(t, asking("read"), authservice.Pending)
+	callback := back(f.oauth.visit(t, pending.URL))
+	forged := callback
+	forged.State = callback.State[:len(callback.State)-1] + "_"
+	want := func(back authservice.Callback, done, underWay bool) {
+		t.Helper()
+		if gotDone, gotUnderWay := f.Connects(t.Context(), back); gotDone != done || gotUnderWay != underWay {
+			t.Errorf("done: %t, under way: %t", gotDone, gotUnderWay)
+		}
+	}
+	want(callback, false, false)
+	f.oauth.set(func() {
+		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				want(callback, false, true)
+				want(forged, false, false)
+			}
+			return false
+		}
+	})
+	if outcome, err := f.Complete(t.Context(), callback); err != nil || outcome.Error != "" {
+		t.Fatalf("got %+v (%v)", outcome, err)
+	}
+	want(callback, true, false)
+	want(forged, false, false)
 }
 
 func TestAStateIsGoodOnce(t *testing.T) {
