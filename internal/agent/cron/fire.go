@@ -184,6 +184,7 @@ func (s *Store) createRun(ctx context.Context, c Cron, due time.Time, again bool
 		return gone(err)
 	}
 	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}
+	var own thread.Thread
 	if c.Thread == "" {
 		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))
 		// A client that may see the cron may see the thread.
@@ -195,7 +196,7 @@ func (s *Store) createRun(ctx context.Context, c Cron, due time.Time, again bool
 		if err != nil {
 			return err
 		}
-		if _, err := s.Threads.Create(ctx, ref, metadata, ttl, true); err != nil {
+		if own, err = s.Threads.Create(ctx, ref, metadata, ttl, true); err != nil {
 			return err
 		}
 	}
@@ -214,7 +215,10 @@ func (s *Store) createRun(ctx context.Context, c Cron, due time.Time, again bool
 	if request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, metadata); err != nil {
 		return err
 	}
-	_, err = s.Runs.Create(ctx, ref, request)
+	if _, err = s.Runs.Create(ctx, ref, request); err != nil && c.Thread == "" && own.Lock.Epoch == 0 {
+		// A later try makes the thread again. A thread that has a run by now stays.
+		return errors.Join(err, s.Threads.DeleteCreated(ctx, own))
+	}
 	return c.ofThread(err)
 }
 

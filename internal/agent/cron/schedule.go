@@ -81,15 +81,25 @@ func (c Content) sameTimes(as Content) bool {
 }
 
 // nextIn returns the first time of a schedule after a moment, zero if there is no such time in the
-// next years. A time that the clocks of the zone skip is skipped, and a time that they show twice
-// counts twice. The schedule reads clocks that never change: the zone's clocks until they change,
-// and then the next ones. Its own way to pass such a change loses a day or finds a wrong day.
+// next years. A time that the clocks of the zone skip is skipped. A time that they show twice counts
+// the first time only, as in other implementations of cron, except in a schedule with every hour,
+// which has no pause when the clocks go back. The schedule reads clocks that never change: the
+// zone's clocks until they change, and then the next ones. Its own way to pass such a change loses
+// a day or finds a wrong day.
 func nextIn(schedule cron.Schedule, zone *time.Location, after time.Time) time.Time {
 	const years = 10 // the schedule looks five years ahead
 	from, last := after.Add(time.Nanosecond), after.AddDate(years, 0, 0)
 	for from.Before(last) {
 		_, offset := from.In(zone).Zone()
-		_, change := from.In(zone).ZoneBounds()
+		began, change := from.In(zone).ZoneBounds()
+		if !began.IsZero() && !isHourly(schedule) {
+			_, before := began.Add(-time.Nanosecond).In(zone).Zone()
+			// Until then, the clocks show again what they have shown before.
+			if fresh := began.Add(time.Duration(before-offset) * time.Second); from.Before(fresh) {
+				from = fresh
+				continue
+			}
+		}
 		ahead := time.Duration(offset) * time.Second
 		shown := schedule.Next(from.UTC().Add(ahead - time.Nanosecond))
 		if shown.IsZero() {
@@ -101,6 +111,13 @@ func nextIn(schedule cron.Schedule, zone *time.Location, after time.Time) time.T
 		from = change
 	}
 	return time.Time{}
+}
+
+// isHourly reports whether a schedule has every hour.
+func isHourly(schedule cron.Schedule) bool {
+	const every = 1<<24 - 1
+	spec, ok := schedule.(*cron.SpecSchedule)
+	return ok && spec.Hour&every == every
 }
 
 // seventh is Sunday by the convention of crontabs, as 0 is. The parser knows only 0.

@@ -44,6 +44,19 @@ func (s *Store) DeleteAsRead(ctx context.Context, t Thread) error {
 	return s.erasePartition(ctx, t.Key())
 }
 
+// DeleteCreated removes a thread that the caller has created, unless another request has used it
+// since.
+func (s *Store) DeleteCreated(ctx context.Context, created Thread) error {
+	t, err := s.Get(ctx, created.Ref) // with the bytes that were counted since
+	if err == nil && t.Lock.Epoch == created.Lock.Epoch {
+		err = s.DeleteAsRead(ctx, t)
+	}
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
+		return nil
+	}
+	return err
+}
+
 // commitAsRead applies an outbox. It returns a fault.Conflict if the thread was changed since
 // it was read.
 func (s *Store) commitAsRead(ctx context.Context, ref Ref, o record.Outbox) error {

@@ -217,6 +217,25 @@ func TestTheNextFiringFollowsAChange(t *testing.T) {
 	c.wantRuns(t, "when it is deleted", cron, "2030-01-01T12:00", "2030-01-03T17:00")
 }
 
+// TestACronFiresOnceAtATimeThatComesTwice ends daylight saving in New York: the clocks show half past
+// one at 05:30 and at 06:30. A schedule with every hour has no pause.
+func TestACronFiresOnceAtATimeThatComesTwice(t *testing.T) {
+	t.Parallel()
+	c := setUpTimed(t)
+	c.set(t, "2030-11-03T00:00:00Z")
+	daily, made := c.daily(t, object{"on_run_completed": "keep", "schedule": "30 1 * * *", "timezone": "America/New_York"})
+	if at := made.member("next_run_date"); at != "2030-11-03T05:30:00.000000Z" {
+		t.Errorf("it fires first at %v", at)
+	}
+	hourly, _ := c.daily(t, object{"on_run_completed": "keep", "schedule": "30 * * * *", "timezone": "America/New_York"})
+	for _, at := range []string{"2030-11-03T04:30:00Z", "2030-11-03T05:30:00Z", "2030-11-03T06:30:00Z", "2030-11-03T07:30:00Z"} {
+		c.tick(t, at)
+	}
+	c.patch(t, daily, object{}, "2030-11-04T06:30:00.000000Z")
+	c.wantRuns(t, "daily", daily, "2030-11-03T05:30")
+	c.wantRuns(t, "hourly", hourly, "2030-11-03T00:30", "2030-11-03T05:30", "2030-11-03T06:30", "2030-11-03T07:30")
+}
+
 // TestACronFiresNoMoreAfterItsEnd checks that a cron still fires for a time before its end
 // that no timer saw. With a later end, it fires again.
 func TestACronFiresNoMoreAfterItsEnd(t *testing.T) {

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // wantEnabled checks whether a cron is enabled, and when it fires next; nil is never.
@@ -103,4 +107,27 @@ func TestAChangeKeepsADueTime(t *testing.T) {
 	c.tick(t, "2030-01-01T08:00:30Z")
 	c.wantRuns(t, "after the change", cron, "2030-01-01T08:00")
 	c.patch(t, cron, object{"schedule": "0 9 * * *"}, "2030-01-01T09:00:00.000000Z")
+}
+
+// TestARefusedRunOfACronLeavesNoThread has the run of a cron refused by a quota. The run that is
+// tried again has its thread.
+func TestARefusedRunOfACronLeavesNoThread(t *testing.T) {
+	t.Parallel()
+	f := setUpBounded(t, quota.Limits{}.With(quota.Runs, 1))
+	c := timed{fixture: f, at: new(atomic.Pointer[time.Time])}
+	c.set(t, "2030-01-01T07:00:00Z")
+	c.crons.Now = func() time.Time { return *c.at.Load() }
+	busy := c.newThread(t)
+	wantStatus(t, c.call(t, "POST", busy+"/runs", with(hi(), "after_seconds", 3600)), http.StatusOK)
+	waits, _ := c.daily(t, object{"on_run_completed": "keep"})
+	c.set(t, "2030-01-01T08:00:00Z")
+	if err := c.crons.Fire(t.Context(), *c.at.Load()); err == nil {
+		t.Error("the quota refuses no run")
+	}
+	if threads := c.threadsOf(t, waits); len(threads) != 0 {
+		t.Errorf("the cron has left %v", threads)
+	}
+	wantStatus(t, c.call(t, "DELETE", busy, nil), http.StatusNoContent)
+	c.tick(t, "2030-01-01T08:02:00Z")
+	c.wantRuns(t, "of a run that is tried again", waits, "2030-01-01T08:00")
 }

@@ -72,14 +72,7 @@ func (s server) createFirstState(ctx context.Context, t thread.Thread, created b
 func (s server) deleteCreated(ctx context.Context, created thread.Thread) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
-	t, err := s.Threads.Get(ctx, created.Ref) // with the bytes that were counted since
-	if err == nil && t.Lock.Epoch == created.Lock.Epoch {
-		err = s.Threads.DeleteAsRead(ctx, t)
-	}
-	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) {
-		return nil
-	}
-	return err
+	return s.Threads.DeleteCreated(ctx, created)
 }
 
 // GetThread reads a thread with its newest values.
