@@ -67,6 +67,8 @@ func (s *Store) getUnderLock(ctx context.Context, ref Ref, lock thread.Lock) (Ru
 type Filter struct {
 	// Status keeps only runs with the status; "" keeps all.
 	Status Status
+	// Before is the id of a run, which need not exist: only runs before it are kept; "" keeps all.
+	Before string
 	record.Window
 }
 
@@ -89,13 +91,16 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 		return nil, false, err
 	}
 	query := keys.Runs(ref.Workspace, ref.Deployment, ref.Thread)
+	if filter.Before != "" {
+		query = keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, "", filter.Before)
+	}
 	query.Reverse = true
 	window := filter.Window
 	window.NoCursor = true
 	window.Limit++ // the additional run shows whether there are more
 	listed, err := record.List(ctx, s.table, "runs", query, window, func(item *table.Item) (Run, bool, error) {
 		run, err := decodeOn(ref, item, t.Lock)
-		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
+		return run, run.Status != Removed && run.Run != filter.Before && (filter.Status == "" || run.Status == filter.Status), err
 	})
 	if err != nil {
 		return nil, false, err

@@ -802,7 +802,7 @@ type CronCreate struct {
 	// OnRunCompleted Whether the thread of a run is deleted when the run ends, if the cron has no thread. The default is `delete`.
 	OnRunCompleted *OnRunCompleted `json:"on_run_completed,omitempty"`
 
-	// Schedule Minute, hour, day of the month, month, day of the week (Sunday is 0 and 7); or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. A time that does not exist, because the clocks go forward in spring, is skipped.
+	// Schedule Minute, hour, day of the month, month, day of the week (Sunday is 0 and 7); or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. A time that does not exist, because the clocks go forward in spring, is skipped. A time that comes twice, because the clocks go back, counts once, except in a schedule with every hour.
 	Schedule string `json:"schedule"`
 
 	// StreamMode The events to keep and stream. The default is `values`.
@@ -1615,6 +1615,9 @@ type ListRunsParams struct {
 
 	// Offset The number of runs to skip.
 	Offset *int `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Before The id of a run, which need not exist any more. Only runs before it in the thread are returned, so that new runs do not move a page.
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
 
 	// Status Return only runs with this status.
 	Status *RunStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -3298,6 +3301,19 @@ func (siw *ServerInterfaceWrapper) ListRuns(w http.ResponseWriter, r *http.Reque
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "before" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "before", r.URL.Query(), &params.Before, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "before"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "before", Err: err})
 		}
 		return
 	}

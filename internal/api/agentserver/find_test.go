@@ -254,6 +254,11 @@ func TestRunsAreListedInPages(t *testing.T) {
 		"?status=success&limit=3":          {all[:3], "3", "4"},
 		"?status=success&limit=3&offset=3": {all[4:], "", "4"},
 		"?status=pending":                  {nil, "", "0"},
+		"?before=" + all[1]:                {all[2:], "", "3"},
+		"?limit=1&before=" + strings.ToUpper(all[1]): {all[2:3], "1", "2"},
+		"?status=success&before=" + all[2]:           {all[4:], "", "1"},
+		"?before=" + all[4]:                          {nil, "", "0"},
+		"?before=" + unknownID:                       {nil, "", "0"},
 	} {
 		found := f.call(t, "GET", thread+"/runs"+query, nil)
 		if diff := cmp.Diff(c.want, idsOf(t, found, "run_id")); diff != "" {

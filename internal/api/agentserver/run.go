@@ -90,6 +90,7 @@ func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRun
 func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error) {
 	filter := run.Filter{
 		Status: run.Status(optional.Or(request.Params.Status, "")),
+		Before: strings.ToLower(optional.Or(request.Params.Before, "")),
 		Window: record.Window{Limit: optional.Or(request.Params.Limit, 10), Offset: optional.Or(request.Params.Offset, 0)},
 	}
 	runs, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
