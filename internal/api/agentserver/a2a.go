@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	v1 "github.com/a2aproject/a2a-go/v2/a2a"
 	v1srv "github.com/a2aproject/a2a-go/v2/a2asrv"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
@@ -39,9 +41,9 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 	if err != nil {
 		return nil, err
 	}
-	var call struct{ Method string }
-	_ = json.Unmarshal(*request.Body, &call) // the package of the protocol checks the message
-	return a2aAnswer{tasks: tasks{self: asker, agent: of}, method: call.Method}, nil
+	answer := a2aAnswer{tasks: tasks{self: asker, agent: of}}
+	_ = json.Unmarshal(*request.Body, &answer.call) // the package of the protocol checks the message
+	return answer, nil
 }
 
 // GetAssistantCard shows the card of an assistant below the address of the assistant, where
@@ -124,8 +126,35 @@ type keyScheme struct {
 
 // a2aAnswer is the answer of SendA2AMessage.
 type a2aAnswer struct {
-	tasks  tasks
-	method string
+	tasks tasks
+	call  struct {
+		ID     json.RawMessage
+		Method string
+	}
+}
+
+// versions are the versions of the protocol that clients may ask for. The specification has "" stand
+// for 0.3, but the method tells the version of a known version, as on the public server: clients
+// that send no header use both.
+var versions = []string{"", "0.3", string(v1.Version)}
+
+// unsupported returns the version that a request asks for, and reports whether it is not supported.
+// The third number of a version does not matter, as the specification says.
+func unsupported(r *http.Request) (asked string, refused bool) {
+	asked = cmp.Or(r.Header.Get(v1.SvcParamVersion), r.URL.Query().Get(v1.SvcParamVersion))
+	parts := strings.SplitN(asked, ".", 3)
+	return asked, !slices.Contains(versions, strings.Join(parts[:min(len(parts), 2)], "."))
+}
+
+// refuseVersion answers a request that asks for a version that does not exist here.
+func (a a2aAnswer) refuseVersion(w http.ResponseWriter, asked string) error {
+	const codeVersionNotSupported = -32009
+	refused := v1.NewError(v1.ErrVersionNotSupported, fmt.Sprintf("%s: version %q is not supported: the versions are 1.0 and 0.3", v1.SvcParamVersion, asked))
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(map[string]any{
+		"jsonrpc": "2.0", "id": state.OrNull(a.call.ID),
+		"error": map[string]any{"code": codeVersionNotSupported, "message": refused.Error(), "data": []any{refused.ErrorInfo()}},
+	})
 }
 
 // streams are the methods that stream: two of version 0.3, and what version 1.0 calls them.
@@ -133,11 +162,14 @@ var streams = []string{"message/stream", "tasks/resubscribe", "SendStreamingMess
 
 // VisitSendA2AMessageResponse implements SendA2AMessageResponseObject.
 func (a a2aAnswer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
+	if asked, refused := unsupported(a.tasks.request); refused {
+		return a.refuseVersion(w, asked)
+	}
 	handler := v1srv.NewJSONRPCHandler(tasksV1{a.tasks})
-	if strings.Contains(a.method, "/") { // as in all methods of version 0.3
+	if strings.Contains(a.call.Method, "/") { // as in all methods of version 0.3
 		handler = a2asrv.NewJSONRPCHandler(a.tasks)
 	}
-	if slices.Contains(streams, a.method) {
+	if slices.Contains(streams, a.call.Method) {
 		handler.ServeHTTP(flushed{w, http.NewResponseController(w)}, a.tasks.request)
 		return nil
 	}

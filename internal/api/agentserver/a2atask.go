@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,10 +80,9 @@ func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err e
 		return newest, t.refuse(ctx, err)
 	}
 	var later []taskRun // runs that are no part of the task, the newest first
-	for offset := 0; ; offset += runsAtOnce {
-		var page []taskRun // the newest first
-		at := url.URL{Path: threadPath(thread) + "/runs", RawQuery: fmt.Sprintf("limit=%d&offset=%d", runsAtOnce, offset)}
-		if err := t.read(ctx, at, &page); err != nil {
+	for before := ""; ; before = later[len(later)-1].ID {
+		page, err := t.runs(ctx, thread, before)
+		if err != nil {
 			return newest, t.refuse(ctx, err)
 		}
 		for _, r := range page {
@@ -91,10 +91,23 @@ func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err e
 			}
 			later = append(later, r)
 		}
-		if len(page) < runsAtOnce {
+		if len(page) == 0 {
 			return newest, nil
 		}
 	}
+}
+
+// runsAtOnce is how many runs of a thread are read at a time.
+const runsAtOnce = 10
+
+// runs returns runs of a thread before a run, the newest first, and no run at the end; before may
+// be "".
+func (t tasks) runs(ctx context.Context, thread, before string) (page []taskRun, err error) {
+	query := url.Values{"limit": {strconv.Itoa(runsAtOnce)}}
+	if before != "" {
+		query.Set("before", before)
+	}
+	return page, t.read(ctx, url.URL{Path: threadPath(thread) + "/runs", RawQuery: query.Encode()}, &page)
 }
 
 // answered returns the newest run of the task of r, if r is the newest that says so. Of the later
@@ -109,9 +122,6 @@ func (r taskRun) answered(later []taskRun) taskRun {
 	}
 	return r
 }
-
-// runsAtOnce is how many runs of a thread are read at a time in search of the runs of a task.
-const runsAtOnce = 10
 
 // show returns a task with the values that its newest run has left behind, and the newest of its
 // messages if history says how many.

@@ -61,10 +61,6 @@ func (t tasksV1) SubscribeToTask(ctx context.Context, request *v1.SubscribeToTas
 	}
 }
 
-func (t tasksV1) ListTasks(context.Context, *v1.ListTasksRequest) (*v1.ListTasksResponse, error) {
-	return nil, v1.ErrUnsupportedOperation
-}
-
 func (t tasksV1) GetTaskPushConfig(context.Context, *v1.GetTaskPushConfigRequest) (*v1.PushConfig, error) {
 	return nil, v1.ErrPushNotificationNotSupported
 }

@@ -199,7 +199,6 @@ func TestWhatAgentsOfVersion1LearnOfErrors(t *testing.T) {
 		"ended":         {"CancelTask", object{"id": failed.ID}, -32002, "TASK_NOT_CANCELABLE", "it is failed"},
 		"answer":        {"SendMessage", sendV1("x", object{"taskId": failed.ID}), -32004, "UNSUPPORTED_OPERATION", "the task has ended"},
 		"history":       {"GetTask", object{"id": failed.ID, "historyLength": -1}, -32602, "INVALID_PARAMS", "historyLength: must be 0 or more"},
-		"list":          {"ListTasks", object{}, -32004, "UNSUPPORTED_OPERATION", ""},
 		"push":          {"ListTaskPushNotificationConfigs", object{"taskId": failed.ID}, -32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", ""},
 		"extended card": {"GetExtendedAgentCard", object{}, -32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", ""},
 	} {
@@ -210,5 +209,48 @@ func TestWhatAgentsOfVersion1LearnOfErrors(t *testing.T) {
 	}
 	if seen, refused := f.followV1(t, "SendStreamingMessage", parts(nil)); len(seen) > 0 || !strings.Contains(refused, "message.parts.0: must be an object") {
 		t.Errorf("a stream of a message without a part gets %v, %q", seen, refused)
+	}
+}
+
+// TestTheVersionThatAgentsAskFor checks the header and the parameter with a version of the protocol.
+func TestTheVersionThatAgentsAskFor(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, echoing)
+	for _, method := range []string{"SendMessage", "SendStreamingMessage", "message/send", "GetTask"} {
+		for _, c := range []struct {
+			header, query string
+			refused       bool
+		}{
+			{"", "", false},
+			{"1.0", "", false},
+			{"0.3", "", false},
+			{"1.0.1", "", false},
+			{"", "1.0", false},
+			{"9.9", "", true},
+			{"1", "", true},
+			{"1.1", "", true},
+			{"", "9.9", true},
+			{"0.2.6", "1.0", true},
+		} {
+			path := f.path("/a2a/agent")
+			if c.query != "" {
+				path += "?A2A-Version=" + c.query
+			}
+			answer := f.send(t, "POST", path, rpc(method, object{}), map[string]string{auth.HeaderKey: f.key, "A2A-Version": c.header})
+			wantStatus(t, answer, http.StatusOK)
+			var said struct {
+				ID    any
+				Error refusalV1
+			}
+			if err := json.Unmarshal(answer.text, &said); err != nil && c.refused {
+				t.Errorf("%s of version %q: %s", method, c.header, answer.text)
+			}
+			if got := said.Error.Code == -32009; got != c.refused {
+				t.Errorf("%s of version %q, %q gets %s, want a refusal of the version: %v", method, c.header, c.query, answer.text, c.refused)
+			}
+			if c.refused && (said.ID == nil || !strings.Contains(said.Error.Message, "1.0 and 0.3") || len(said.Error.Data) != 1 || said.Error.Data[0].Reason != "VERSION_NOT_SUPPORTED") {
+				t.Errorf("%s of version %q gets %s", method, c.header, answer.text)
+			}
+		}
 	}
 }

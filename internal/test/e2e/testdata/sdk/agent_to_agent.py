@@ -5,8 +5,8 @@ import sys
 import uuid
 
 import httpx
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory, create_client
-from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageRequest, SubscribeToTaskRequest, TaskNotCancelableError, TaskState, UnsupportedOperationError
+from a2a.client import A2ACardResolver, ClientCallContext, ClientConfig, ClientFactory, create_client
+from a2a.types import CancelTaskRequest, GetTaskRequest, ListTasksRequest, Message, Part, Role, SendMessageRequest, SubscribeToTaskRequest, TaskNotCancelableError, TaskState, UnsupportedOperationError, VersionNotSupportedError
 
 url, key = sys.argv[1:3]
 
@@ -47,6 +47,19 @@ async def main():
         assert len(again.history) > 2 and again.history[0].role == Role.ROLE_USER, again.history
         read = await waiting.get_task(GetTaskRequest(id=task.id))
         assert read.id == task.id and text_of(read.artifacts[-1].parts) == answer, read
+
+        listed = await waiting.list_tasks(ListTasksRequest(context_id=task.context_id, page_size=1))
+        assert [t.id for t in listed.tasks] == [again.id] and not listed.tasks[0].artifacts and listed.next_page_token, listed
+        rest = await waiting.list_tasks(ListTasksRequest(context_id=task.context_id, page_token=listed.next_page_token, include_artifacts=True, history_length=1))
+        assert [t.id for t in rest.tasks] == [task.id] and not rest.next_page_token and rest.total_size == 2, rest
+        assert text_of(rest.tasks[0].artifacts[-1].parts) == answer and len(rest.tasks[0].history) == 1, rest
+        since = ListTasksRequest(context_id=task.context_id, status=TaskState.TASK_STATE_COMPLETED, status_timestamp_after=again.status.timestamp)
+        assert [t.id for t in (await waiting.list_tasks(since)).tasks] == [again.id]
+        await refused(UnsupportedOperationError, waiting.list_tasks(ListTasksRequest()))
+
+        newer = ClientCallContext(service_parameters={"A2A-Version": "9.9"})
+        await refused(VersionNotSupportedError, waiting.get_task(GetTaskRequest(id=task.id), context=newer))
+        await refused(VersionNotSupportedError, anext(client.send_message(message("hello"), context=newer)))
 
         slow = {"graph_id": "agent", "config": {"configurable": {"token_delay_ms": 1000, "node_delay_ms": 20, "answer_words": 10_000}}}
         assistant = (await http.post(f"{url}/assistants", json=slow)).raise_for_status().json()["assistant_id"]
