@@ -117,6 +117,8 @@ export class Invocation {
       const { identity = "", permissions = [] } = this.user;
       Object.assign(config.configurable, { [`${USER}user`]: this.user, [`${USER}user_id`]: identity, [`${USER}permissions`]: permissions });
     }
+    // The map of a subgraph's checkpoint names the graph's checkpoint, at which a run begins.
+    if (this.operation === "run" && config.configurable.checkpoint_ns) config.configurable.checkpoint_id = config.configurable.checkpoint_map?.[""];
     // A checkpoint to go on from is addressed only if it is the one that the state holds, and
     // nothing comes before the run.
     const addressed = config.configurable.checkpoint_id;

@@ -345,6 +345,18 @@ test("a graph that a node's code calls stops and goes on", async () => {
   assert.deepEqual(thread.state.values, { total: 1, note: "that" });
 });
 
+test("a subgraph's question is asked again at the checkpoint of the subgraph", async () => {
+  const thread = new Thread(shared, "inner");
+  await thread.invoke({ input: { total: 0 } });
+  const { root: { id: from }, since: [[ns, { id }]] } = { ...thread.head, since: [...thread.head.since] };
+  await thread.invoke({ command: { resume: "that" } });
+  const config = { configurable: { checkpoint_ns: ns, checkpoint_id: id, checkpoint_map: { "": from, [ns]: id } } };
+  const [question] = named(await thread.invoke({ from, config }), "interrupt");
+  assert.equal(question[0].value, "what?");
+  await thread.invoke({ command: { resume: "other" } });
+  assert.deepEqual(thread.state.values, { total: 1, note: "other" });
+});
+
 test("checkpoints hold what channels of deltas are made from", async () => {
   const thread = new Thread(shared, "delta");
   await thread.invoke({ input: { items: ["in"] } });

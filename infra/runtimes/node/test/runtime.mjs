@@ -117,8 +117,8 @@ export class Thread {
       operation: "run", graph: this.graph, thread_id: this.id, run_id: randomUUID(), attempt: 1, input: null, command: null, config: {}, context: null,
       stream_mode: ["updates"], durability: "async",
       state: { values: {}, checkpoint: at ? asSeed(at) : null, pending: this.pending },
-      ...options,
       ...(from === undefined ? {} : { config: { configurable: { checkpoint_id: from } } }),
+      ...options,
     };
   }
 

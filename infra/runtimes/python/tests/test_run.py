@@ -162,6 +162,21 @@ def test_an_older_question_is_asked_again_when_replayed(agent: Agent) -> None:
     assert thread.values["items"] == ["x: other"]
 
 
+def test_a_question_of_a_subgraph_is_asked_again_when_replayed(agent: Agent) -> None:
+    """The client names the subgraph's checkpoint, whose map names that of the graph."""
+    thread = Thread()
+    thread.run(agent, graph="calling", input={"text": ""})
+    asked = len(thread.history) - 1
+    root = thread.history[asked]["root"]["id"]
+    [(ns, inner)] = thread.history[asked]["subgraphs"].items()
+    configurable = {"checkpoint_ns": ns, "checkpoint_id": inner["id"], "checkpoint_map": {"": root, ns: inner["id"]}}
+    thread.run(agent, graph="calling", command={"resume": "1"})
+    seen = thread.run(agent, at=asked, graph="calling", config={"configurable": configurable})
+    assert seen[-1][1][0]["value"] == "inner?"
+    thread.run(agent, graph="calling", command={"resume": "other"})
+    assert thread.values["items"] == [["first", "inner: other"]]
+
+
 def test_update_state(agent: Agent) -> None:
     thread = Thread()
     thread.run(agent, graph="steps", input={"items": [1]})
