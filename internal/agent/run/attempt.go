@@ -201,7 +201,7 @@ func (a *Attempt) loadAgentState(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.Log, err = threads.ReadFrame(ctx, a.Log)
+	a.Log, err = threads.ReadFrame(ctx, a.Log.Naming(a.Run.Fork.subgraphs()))
 	return err
 }
 
@@ -219,6 +219,15 @@ func (s *Store) branch(ctx context.Context, run Run, end thread.Log) (thread.Log
 	}
 	pending, err := s.threads.Pending(ctx, run.Ref.Ref, st.At, run.Run)
 	return thread.NewLog(run.Ref.Ref, st).Fork(end.At.Number, pending), pending, err
+}
+
+// subgraphs returns the ids of the checkpoints of subgraphs that the client has named, by namespace.
+func (f *Fork) subgraphs() map[string]string {
+	var ids map[string]string
+	if f == nil || json.Unmarshal(f.Map, &ids) != nil {
+		return nil
+	}
+	return ids
 }
 
 // isAt reports whether a state is that of the checkpoint.

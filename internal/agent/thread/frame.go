@@ -31,6 +31,10 @@ type frame struct {
 	// checkpoint of each subgraph after it.
 	kept  map[string]chain
 	since tiers[string, subgraph]
+	// named are the ids of earlier checkpoints of subgraphs to keep, by namespace, and earlier are
+	// those that were found.
+	named   map[string]string
+	earlier map[string]graph.Checkpoint
 	// writes are the newest results of each task since the checkpoint.
 	writes tiers[task, results]
 	// items is the number of items since the checkpoint.
@@ -119,6 +123,9 @@ func (f frame) checkpoints() *graph.Checkpoints {
 		newest[ns] = sub.Checkpoint
 	}
 	for _, ns := range slices.Sorted(maps.Keys(newest)) {
+		if earlier, ok := f.earlier[ns]; ok && earlier.ID != newest[ns].ID {
+			all.Checkpoints = append(all.Checkpoints, earlier)
+		}
 		all.Checkpoints = append(all.Checkpoints, newest[ns])
 	}
 	return all
@@ -315,17 +322,19 @@ func (f frame) put(ref Ref, now time.Time, attrs table.Attrs, body sinceBody) (f
 // write to the log.
 func (s *Store) ReadFrame(ctx context.Context, l Log) (Log, error) {
 	var err error
-	l.frame, err = s.frame(ctx, l.ref, l.At.Agent)
+	l.frame, err = s.frame(ctx, l.ref, l.At.Agent, l.named)
 	return l, err
 }
 
-// frame reads the data of an agent's checkpoint, which is nil before the agent's first checkpoint.
-func (s *Store) frame(ctx context.Context, ref Ref, agent *AgentCheckpoint) (frame, error) {
+// frame reads the data of an agent's checkpoint, which is nil before the agent's first checkpoint,
+// with the earlier checkpoints of subgraphs that are named by namespace.
+func (s *Store) frame(ctx context.Context, ref Ref, agent *AgentCheckpoint, named map[string]string) (frame, error) {
 	f := noFrame
 	if agent == nil {
 		return f, nil
 	}
 	f.at, f.kept = agent.Number, map[string]chain{}
+	f.named, f.earlier = named, map[string]graph.Checkpoint{}
 	var err error
 	root := func(number int64) table.Key { return keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, number) }
 	if f.root, err = s.readChain(ctx, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, agent.Number), root, agent.Number); err != nil {
@@ -407,12 +416,15 @@ func (f frame) next(item *table.Item) (frame, error) {
 		return f.withResults(graph.Writes{CheckpointID: item.Text(attrID), NS: item.Text(attrNS), TaskID: task, Data: b.Data}), nil
 	}
 	c := checkpointFromAttrs(item)
+	since, _ := f.since.get(c.NS)
+	if since.ID != "" && since.ID == f.named[c.NS] {
+		f.earlier[c.NS] = since.Checkpoint
+	}
 	before := f.root.Data
 	switch item.Text(attrFrom) {
 	case fromKept:
 		before = f.kept[c.NS].Data
 	case fromSelf:
-		since, _ := f.since.get(c.NS)
 		before = since.Data
 	}
 	text := state.NewText(before)

@@ -31,6 +31,9 @@ type Log struct {
 	last int64
 	// forked are the updates that the agent's checkpoint lacks at the beginning of the branch.
 	forked []graph.StateUpdate
+	// named are the ids of checkpoints of subgraphs that the agent gets in addition to the newest
+	// ones, by namespace.
+	named map[string]string
 	// frame is the data from which the agent goes on.
 	frame frame
 }
@@ -43,6 +46,13 @@ func NewLog(ref Ref, st State) Log { return Log{State: st, ref: ref, last: st.At
 // number last. Pending are the updates that Store.Pending returns for At.
 func (l Log) Fork(last int64, pending []graph.StateUpdate) Log {
 	l.last, l.forked = last, pending
+	return l
+}
+
+// Naming makes Store.ReadFrame read earlier checkpoints of subgraphs, too, whose ids are given by
+// namespace: the newest ones are not those at which a client begins a run.
+func (l Log) Naming(ids map[string]string) Log {
+	l.named = ids
 	return l
 }
 

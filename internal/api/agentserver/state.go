@@ -192,7 +192,7 @@ func waits(t thread.Thread, c thread.Snapshot) bool {
 
 func tasksOf(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgraph) []ThreadTask {
 	if c.Own() {
-		tasks := inside{t.Thread, c.ID, below}.tasks(c.Done(), "")
+		tasks := inside{t.Thread, c.ID, below}.tasks(c.Done(), "", map[string]string{"": c.ID})
 		if c.Newest {
 			ask(tasks, t)
 		}

@@ -3,6 +3,7 @@ package agentserver
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -57,8 +58,10 @@ type inside struct {
 func (i inside) state(c thread.Subgraph) ThreadState {
 	shown := ThreadState{
 		Values: c.Values, Next: append([]string{}, c.Next...), Interrupts: []Interrupt{}, Metadata: inThread(c.Metadata, i.thread), CreatedAt: &c.Created,
-		Checkpoint: i.checkpoint(c.NS, c.ID), Tasks: i.tasks(thread.TasksOf(c.Tasks), c.NS),
 	}
+	ids := i.behind(c)
+	ids[c.NS] = c.ID
+	shown.Checkpoint, shown.Tasks = i.checkpoint(c.NS, c.ID, ids), i.tasks(thread.TasksOf(c.Tasks), c.NS, ids)
 	if c.ParentID != "" { // the parent may belong to an earlier checkpoint of the graph
 		shown.ParentCheckpoint = checkpoint(i.thread, c.NS, c.ParentID)
 	}
@@ -79,7 +82,22 @@ func inThread(metadata json.RawMessage, threadID string) json.RawMessage {
 	return record.Encode(members)
 }
 
-func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {
+// behind returns the ids of the checkpoints that a subgraph's checkpoint is behind, by namespace:
+// that of the graph, and those of the subgraphs around the subgraph.
+func (i inside) behind(c thread.Subgraph) map[string]string {
+	var metadata struct {
+		Parents map[string]string `json:"parents"`
+	}
+	if json.Unmarshal(orEmpty(c.Metadata), &metadata) != nil || metadata.Parents == nil {
+		metadata.Parents = map[string]string{}
+	}
+	metadata.Parents[""] = i.root // a change of the state may have made a newer one
+	return metadata.Parents
+}
+
+// tasks returns the tasks of a checkpoint of a namespace. Ids has its id, and those of the
+// checkpoints that it is behind.
+func (i inside) tasks(tasks []thread.Task, ns string, ids map[string]string) []ThreadTask {
 	shown := []ThreadTask{}
 	for _, task := range tasks {
 		entry := ThreadTask{
@@ -87,7 +105,7 @@ func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {
 		}
 		place := subgraphOf(task, ns)
 		if task.Checkpoint != nil {
-			entry.Checkpoint = i.checkpoint(place, task.Checkpoint.ID)
+			entry.Checkpoint = i.checkpoint(place, task.Checkpoint.ID, ids)
 		}
 		if c, ok := i.below[place]; ok {
 			entry.State = record.Encode(i.state(c))
@@ -105,12 +123,12 @@ func subgraphOf(task thread.Task, ns string) string {
 	return strings.TrimPrefix(ns+"|"+task.Name+":"+task.ID, "|")
 }
 
-// checkpoint names a checkpoint of a subgraph, together with the graph's checkpoint that it is
-// behind.
-func (i inside) checkpoint(ns, checkpointID string) *Checkpoint {
+// checkpoint names a checkpoint of a subgraph, together with the checkpoints that it is behind, whose
+// ids are given by namespace.
+func (i inside) checkpoint(ns, checkpointID string, ids map[string]string) *Checkpoint {
 	c := checkpoint(i.thread, ns, checkpointID)
-	ids := map[string]string{"": i.root}
 	if checkpointID != "" {
+		ids = maps.Clone(ids)
 		ids[ns] = checkpointID
 	}
 	c.CheckpointMap = record.Encode(ids)

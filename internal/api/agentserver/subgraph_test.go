@@ -162,3 +162,47 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 		}
 	}
 }
+
+// TestARunBeginsAtACheckpointOfASubgraph checks that the agent gets the checkpoint of the subgraph
+// that the client names, although the subgraph has a newer one, and that the name of a subgraph's
+// checkpoint has all checkpoints around it.
+func TestARunBeginsAtACheckpointOfASubgraph(t *testing.T) {
+	t.Parallel()
+	var given []string
+	f := setUpAt(t, graphtest.Start(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		given = nil
+		if invocation.State.Checkpoint != nil {
+			for _, c := range invocation.State.Checkpoint.Checkpoints {
+				given = append(given, c.ID)
+			}
+		}
+		return nested(ctx, invocation, func(event string, data any) {
+			if c, ok := data.(graph.Checkpoint); ok && c.NS != "" {
+				c.Metadata = marshal(object{"parents": object{"": "an earlier one", "around:1": "2"}})
+				data = c
+			}
+			emit(event, data)
+		})
+	}), 0)
+	f.deploy(t, "agent")
+	thread := f.newThread(t)
+	f.finish(t, thread, plan("one", graphtest.Node{Name: "model", Say: "A", Sub: true}, says("tools", "B")))
+	at := f.history(t, thread)[2]
+	root, task := idOf(at, "checkpoint"), at["tasks"].([]any)[0].(object)["checkpoint"].(object)
+	ns := task["checkpoint_ns"].(string)
+	states := statesOf(t, f.call(t, "POST", thread+"/history", object{"checkpoint": task}))
+	newest, first := states[0]["checkpoint"].(object), states[1]["checkpoint"].(object)
+	if diff := cmp.Diff(any(object{"": root, "around:1": "2", ns: first["checkpoint_id"]}), first["checkpoint_map"]); diff != "" {
+		t.Errorf("the map of the subgraph's checkpoint (-want +got):\n%s", diff)
+	}
+	firstID, newestID := first["checkpoint_id"].(string), newest["checkpoint_id"].(string)
+	for _, c := range []struct {
+		named object
+		want  []string
+	}{{first, []string{root, firstID, newestID}}, {newest, []string{root, newestID}}} {
+		f.finish(t, thread, object{"assistant_id": "agent", "checkpoint": c.named})
+		if diff := cmp.Diff(c.want, given); diff != "" {
+			t.Errorf("the agent gets the checkpoints (-want +got):\n%s", diff)
+		}
+	}
+}
