@@ -50,7 +50,7 @@ func (l Log) Fork(last int64, pending []graph.StateUpdate) Log {
 }
 
 // Naming makes Store.ReadFrame read earlier checkpoints of subgraphs, too, whose ids are given by
-// namespace: the newest ones are not those at which a client begins a run.
+// namespace: the newest ones are not those at which a client begins a run or changes the state.
 func (l Log) Naming(ids map[string]string) Log {
 	l.named = ids
 	return l

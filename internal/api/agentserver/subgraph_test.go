@@ -163,9 +163,9 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 	}
 }
 
-// TestARunBeginsAtACheckpointOfASubgraph checks that the agent gets the checkpoint of the subgraph
-// that the client names, although the subgraph has a newer one, and that the name of a subgraph's
-// checkpoint has all checkpoints around it.
+// TestARunBeginsAtACheckpointOfASubgraph checks that the agent gets the checkpoint of the subgraph at
+// which the client begins a run or changes the state, although the subgraph has a newer one, and that
+// the name of a subgraph's checkpoint has all checkpoints around it.
 func TestARunBeginsAtACheckpointOfASubgraph(t *testing.T) {
 	t.Parallel()
 	var given []string
@@ -203,6 +203,10 @@ func TestARunBeginsAtACheckpointOfASubgraph(t *testing.T) {
 		f.finish(t, thread, object{"assistant_id": "agent", "checkpoint": c.named})
 		if diff := cmp.Diff(c.want, given); diff != "" {
 			t.Errorf("the agent gets the checkpoints (-want +got):\n%s", diff)
+		}
+		wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"a": 1}, "checkpoint": c.named}), http.StatusOK)
+		if diff := cmp.Diff(c.want, given); diff != "" {
+			t.Errorf("the agent that changes the state gets the checkpoints (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -136,6 +136,9 @@ func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, grap
 }
 
 func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread.Edit, graphID string, named *checkpointRef, steps []graph.Superstep) error {
+	if named != nil && named.NS != "" {
+		edit.Log = edit.Log.Naming(map[string]string{named.NS: named.Of})
+	}
 	checkpoints, pending, err := edit.Before(ctx)
 	if err != nil {
 		return err

@@ -117,17 +117,21 @@ export class Invocation {
       const { identity = "", permissions = [] } = this.user;
       Object.assign(config.configurable, { [`${USER}user`]: this.user, [`${USER}user_id`]: identity, [`${USER}permissions`]: permissions });
     }
+    const named = config.configurable;
+    const { checkpoint_ns: ns, checkpoint_id: within } = named;
     // The map of a subgraph's checkpoint names the graph's checkpoint, at which a run begins.
-    if (this.operation === "run" && config.configurable.checkpoint_ns) config.configurable.checkpoint_id = config.configurable.checkpoint_map?.[""];
+    if (ns) named.checkpoint_id = named.checkpoint_map?.[""];
     // A checkpoint to go on from is addressed only if it is the one that the state holds, and
     // nothing comes before the run.
-    const addressed = config.configurable.checkpoint_id;
+    const addressed = named.checkpoint_id;
     if (!addressed || addressed !== this.checkpointID || this.pending.length > 0) {
-      delete config.configurable.checkpoint_id;
-      delete config.configurable.checkpoint_map;
+      delete named.checkpoint_id;
+      delete named.checkpoint_map;
     }
-    if (!config.configurable.checkpoint_map) delete config.configurable.checkpoint_map;
-    if (this.operation === "run" || !config.configurable.checkpoint_ns) delete config.configurable.checkpoint_ns;
+    if (!named.checkpoint_map) delete named.checkpoint_map;
+    if (this.operation === "run" || !ns) delete named.checkpoint_ns;
+    else if (this.checkpoints.some((c) => c.ns === ns && c.id === within)) named.checkpoint_id = within;
+    else delete named.checkpoint_id;
     return config;
   }
 

@@ -357,6 +357,21 @@ test("a subgraph's question is asked again at the checkpoint of the subgraph", a
   assert.deepEqual(thread.state.values, { total: 1, note: "other" });
 });
 
+test("a state is changed at an older checkpoint of a subgraph", async () => {
+  const thread = new Thread(shared, "breakpoint");
+  await thread.invoke({ input: { total: 0 } });
+  const { root: { id: root }, since: [[ns, stopped]] } = { ...thread.head, since: [...thread.head.since] };
+  await thread.invoke({});
+  const { state } = thread.invocation({ from: root });
+  const { parent_id, persistent, data } = stopped;
+  state.checkpoint.checkpoints.splice(1, 0, { id: stopped.id, parent_id, ns, persistent, data });
+  assert.notEqual(state.checkpoint.checkpoints[2].id, stopped.id);
+  const config = { configurable: { checkpoint_ns: ns, checkpoint_id: stopped.id, checkpoint_map: { "": root, [ns]: stopped.id } } };
+  const supersteps = [{ updates: [{ values: { calls: 5 } }] }];
+  const [made] = named(await thread.invoke({ state, config, operation: "update_state", supersteps }), "checkpoint").filter((c) => c.ns === ns);
+  assert.deepEqual([made.parent_id, made.values.calls, made.next], [stopped.id, 6, ["last"]]);
+});
+
 test("checkpoints hold what channels of deltas are made from", async () => {
   const thread = new Thread(shared, "delta");
   await thread.invoke({ input: { items: ["in"] } });

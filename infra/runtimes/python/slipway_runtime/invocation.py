@@ -126,15 +126,23 @@ class Invocation:
         config["metadata"] = {**self.metadata, **(self.config.get("metadata") or {}), **names}
         if self.user is not None:
             config["configurable"] |= {_USER + "user": self.user, _USER + "user_id": self.user.identity, _USER + "permissions": self.user.permissions}
+        named = config["configurable"]
+        ns, within = named.get("checkpoint_ns"), named.get("checkpoint_id")
         # The map of a subgraph's checkpoint names the graph's checkpoint, at which a run begins.
-        if self.operation == "run" and config["configurable"].pop("checkpoint_ns", None):
-            config["configurable"]["checkpoint_id"] = (config["configurable"].get("checkpoint_map") or {}).get("")
+        if ns:
+            named["checkpoint_id"] = (named.get("checkpoint_map") or {}).get("")
         # A checkpoint to go on from is addressed only if it is the one that the state holds, and
         # nothing comes before the run.
-        addressed = config["configurable"].get("checkpoint_id")
+        addressed = named.get("checkpoint_id")
         if not addressed or addressed != self.checkpoint_id or self.pending:
             for key in ("checkpoint_id", "checkpoint_map"):
-                config["configurable"].pop(key, None)
+                named.pop(key, None)
+        if self.operation == "run":
+            named.pop("checkpoint_ns", None)
+        elif ns and any(c.ns == ns and c.id == within for c in self.checkpoints):
+            named["checkpoint_id"] = within
+        elif ns:
+            named.pop("checkpoint_id", None)
         if self.context is not None and isinstance(self.context, dict):
             for key, value in self.context.items():
                 if not key.startswith((_INTERNAL, _USER)):

@@ -210,6 +210,23 @@ def test_update_state_at_an_older_checkpoint_is_a_fork(agent: Agent) -> None:
     assert thread.newest["parent_id"] == thread.history[older]["root"]["id"]
 
 
+def test_update_state_at_an_older_checkpoint_of_a_subgraph(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="calling", input={"text": ""})
+    entry = thread.history[-1]
+    [(ns, asking)] = entry["subgraphs"].items()
+    thread.run(agent, graph="calling", command={"resume": "1"})
+    state = thread.state(len(thread.history) - 2)
+    newest = state["checkpoint"]["checkpoints"].pop()
+    assert newest["id"] != asking["id"]
+    state["checkpoint"]["checkpoints"] += [{key: asking[key] for key in newest}, newest]
+    configurable = {"checkpoint_ns": ns, "checkpoint_id": asking["id"], "checkpoint_map": {"": entry["root"]["id"], ns: asking["id"]}}
+    steps = [{"updates": [{"values": {"items": ["u"]}}]}]
+    response = agent.post(thread.invocation(state=state, graph="calling", operation="update_state", supersteps=steps, config={"configurable": configurable}))
+    [made] = [data for name, data in events(response) if name == "checkpoint" and data["ns"] == ns]
+    assert (made["parent_id"], made["values"]["items"], made["next"]) == (asking["id"], ["first", "u"], ["ask"])
+
+
 def test_a_copy_of_a_checkpoint_has_its_values(agent: Agent) -> None:
     """The framework says of a copy that nothing has changed since the parent of what it copies."""
     thread = Thread()
