@@ -42,7 +42,7 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 		return nil, err
 	}
 	answer := a2aAnswer{tasks: tasks{self: asker, agent: of}}
-	_ = json.Unmarshal(*request.Body, &answer.call) // the package of the protocol checks the message
+	_ = json.Unmarshal(*request.Body, &answer.call) // the package of the protocol checks it
 	return answer, nil
 }
 
@@ -133,8 +133,8 @@ type a2aAnswer struct {
 	}
 }
 
-// versions are the versions of the protocol that clients may ask for. The specification has "" stand
-// for 0.3, but the method tells the version of a known version, as on the public server: clients
+// versions are the versions of the protocol that clients may ask for. The specification has ""
+// stand for 0.3, but the method tells the version of a known version, as on the public server: clients
 // that send no header use both.
 var versions = []string{"", "0.3", string(v1.Version)}
 

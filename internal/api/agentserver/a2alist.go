@@ -21,8 +21,8 @@ import (
 const (
 	// defaultTasks and mostTasks are how many tasks a page has, as the specification says.
 	defaultTasks, mostTasks = 50, 100
-	// mostListedRuns is how many runs of a context one request reads. A request that finds few tasks
-	// among them gets a short page, whose token continues the list.
+	// mostListedRuns is how many runs of a context one request reads. A request that finds few
+	// tasks among them gets a short page, whose token continues the list.
 	mostListedRuns = 200
 	// taskRoom is how many bytes the tasks of a page have before no further task is added. The last
 	// task may need the rest of maxA2AAnswer.
@@ -143,7 +143,7 @@ func (l *taskList) fill(ctx context.Context) (next string, err error) {
 }
 
 // orShort returns the end of the list, or the error. If the server cannot show a task now, for
-// example because the workspace makes too many requests, a page that has tasks ends before the task.
+// example because the workspace makes too many requests, a page with tasks ends before the task.
 func (l *taskList) orShort(next string, err error) (string, error) {
 	if errors.Is(err, a2a.ErrServerError) && len(l.tasks) > 0 {
 		return next, nil

@@ -111,7 +111,7 @@ func TestAgentsListTheTasksOfAContext(t *testing.T) {
 	for status, want := range map[v1.TaskState][]v1.TaskID{
 		v1.TaskStateCompleted:     {person.ID, asked.ID, over.ID, done.ID},
 		v1.TaskStateFailed:        {failed.ID},
-		v1.TaskStateInputRequired: {waiting.ID, ignored.ID}, // this graph asks the same question again
+		v1.TaskStateInputRequired: {waiting.ID, ignored.ID}, // its question is asked again
 		v1.TaskStateWorking:       nil,
 		v1.TaskStateSubmitted:     nil,
 		v1.TaskStateRejected:      nil,
@@ -192,7 +192,7 @@ func TestLongContextsAreListedInParts(t *testing.T) {
 	f := setUp(t, echoing)
 	task, _ := f.askV1(t, "SendMessage", sendV1("ask", nil))
 	path := "/threads/" + task.ContextID + "/runs"
-	for range 205 { // of each, only the first answers a question: the others are refused, and ask again
+	for range 205 { // each answers the run before it
 		wantStatus(t, f.call(t, "POST", path, object{"assistant_id": "agent", "command": object{"resume": "yes"}}), http.StatusOK)
 	}
 	f.settle(t, f.path("/threads/"+task.ContextID))

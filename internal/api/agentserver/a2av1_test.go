@@ -212,7 +212,7 @@ func TestWhatAgentsOfVersion1LearnOfErrors(t *testing.T) {
 	}
 }
 
-// TestTheVersionThatAgentsAskFor checks the header and the parameter with a version of the protocol.
+// TestTheVersionThatAgentsAskFor checks the header and the parameter with a version.
 func TestTheVersionThatAgentsAskFor(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, echoing)

@@ -829,7 +829,7 @@ type CronPatch struct {
 	Durability *Durability     `json:"durability,omitempty"`
 	Enabled    *bool           `json:"enabled,omitempty"`
 
-	// EndTime The time after which the cron does not fire. A time without a zone is in `timezone`. Null removes the time; if absent, it stays.
+	// EndTime The time after which the cron does not fire. A time without a zone is in `timezone`. Null removes the time; if absent, it stays. A time that has passed ends the cron.
 	EndTime json.RawMessage `json:"end_time,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
 
@@ -854,7 +854,9 @@ type CronPatch struct {
 
 	// Timezone A name of the IANA database. The default is UTC.
 	Timezone *string `json:"timezone,omitempty"`
-	Webhook  *string `json:"webhook,omitempty"`
+
+	// Webhook Null changes nothing.
+	Webhook *string `json:"webhook,omitempty"`
 }
 
 // CronSearch defines model for CronSearch.
@@ -1339,7 +1341,7 @@ type ThreadPatch struct {
 	// Metadata Members to set.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// TTL The time to live. A number is a time in minutes.
+	// TTL The time to live. A number is a time in minutes. Null changes nothing.
 	TTL json.RawMessage `json:"ttl,omitempty"`
 }
 

@@ -217,8 +217,8 @@ func TestTheNextFiringFollowsAChange(t *testing.T) {
 	c.wantRuns(t, "when it is deleted", cron, "2030-01-01T12:00", "2030-01-03T17:00")
 }
 
-// TestACronFiresOnceAtATimeThatComesTwice ends daylight saving in New York: the clocks show half past
-// one at 05:30 and at 06:30. A schedule with every hour has no pause.
+// TestACronFiresOnceAtATimeThatComesTwice ends daylight saving in New York: the clocks show half
+// past one at 05:30 and at 06:30. A schedule with every hour has no pause.
 func TestACronFiresOnceAtATimeThatComesTwice(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
