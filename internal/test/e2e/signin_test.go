@@ -31,12 +31,17 @@ func TestBrowserSignIn(t *testing.T) {
 	} {
 		issuer.SetPerson(map[string]any{"sub": c.person[:3], "email": c.person, "email_verified": true})
 		var saw struct {
-			Complaints, Cookies              []string
+			Complaints, Cookies, Findings    []string
+			Refused, Taken                   bool
+			Overflow                         int
 			Planted, Button, Address, InPage string
 		}
 		browse(t, &saw, "sign-in.cjs", s.BaseURL, c.end)
 		if len(saw.Complaints) > 0 {
 			t.Errorf("%s: the browser complains: %q", c.person, saw.Complaints)
+		}
+		if !saw.Refused || !saw.Taken || len(saw.Findings) > 0 || saw.Overflow > 0 {
+			t.Errorf("a misspelt name is refused: %t, a right one taken: %t, axe finds %q, the door is %d pixels too wide", saw.Refused, saw.Taken, saw.Findings, saw.Overflow)
 		}
 		if !strings.Contains(saw.Planted, "was not begun in this browser") || saw.Button != "Sign in with "+at.Host {
 			t.Errorf("%s: a planted link shows %q, the button is %q", c.person, saw.Planted, saw.Button)

@@ -255,7 +255,8 @@ class Console extends LitElement {
       <h1><img src="icon.svg" alt="" width="32" height="32"> Slipway</h1>
       ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
       ${this.issuer ? html`<form @submit=${event => this.visit(event)}>
-        ${this.several ? html`<label>Workspace <input name="workspace" required autocomplete="off" spellcheck="false"></label>` : nothing}
+        ${this.several ? html`<label>Workspace <input name="workspace" required pattern="\\s*[\\w.\\-]+\\s*" autocomplete="off" spellcheck="false"
+          title="The name or the id of the workspace. It has letters, digits, dots, dashes and underscores only."></label>` : nothing}
         <button>Sign in with ${new URL(this.issuer.url).host}</button>
       </form>` : nothing}
       <p>${this.issuer ? 'Or run' : 'Run'} this command where your API key is. It opens this page and signs you in.</p>

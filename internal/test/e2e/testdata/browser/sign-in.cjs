@@ -1,7 +1,7 @@
 // Is a person who signs in to the console at the server's issuer, coming from a page of the
 // console.
 // Arguments: the server's address, and the text that ends the sign-in: of the page or of a refusal.
-const { tell } = require("./story.cjs");
+const { audit, tell } = require("./story.cjs");
 
 const [base, end] = process.argv.slice(2);
 
@@ -15,6 +15,23 @@ tell(async (browser) => {
   await page.goto(base + "/sign-in/callback?state=planted&code=planted");
   await page.getByRole("alert").waitFor();
   seen.planted = await page.getByRole("alert").innerText();
+
+  // Who has to name a workspace and misspells it stays at the door.
+  await page.goto(base + "/console/#/sign-in/refused/several");
+  const name = page.getByLabel("Workspace");
+  await name.fill("my team");
+  await name.press("Enter");
+  seen.refused = await name.evaluate((field) => field.validity.patternMismatch);
+  await name.fill(" my-team.2 ");
+  seen.taken = await name.evaluate((field) => field.validity.valid);
+  seen.findings = [];
+  for (const colorScheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme });
+    seen.findings.push(...await audit(page, colorScheme));
+  }
+  await page.setViewportSize({ width: 320, height: 600 });
+  seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await page.setViewportSize({ width: 1280, height: 800 });
 
   await page.goto(base + "/console/#/members");
   await page.reload();
