@@ -82,10 +82,10 @@ func (c Content) sameTimes(as Content) bool {
 
 // nextIn returns the first time of a schedule after a moment, zero if there is no such time in the
 // next years. A time that the clocks of the zone skip is skipped. A time that they show twice
-// counts the first time only, as in other implementations of cron, except in a schedule with every hour,
-// which has no pause when the clocks go back. The schedule reads clocks that never change: the
-// zone's clocks until they change, and then the next ones. Its own way to pass such a change loses
-// a day or finds a wrong day.
+// counts the first time only, as in other implementations of cron, except in a schedule with every
+// hour, which has no pause when the clocks go back. The schedule reads clocks that never change:
+// the zone's clocks until they change, and then the next ones. Its own way to pass such a change
+// loses a day or finds a wrong day.
 func nextIn(schedule cron.Schedule, zone *time.Location, after time.Time) time.Time {
 	const years = 10 // the schedule looks five years ahead
 	from, last := after.Add(time.Nanosecond), after.AddDate(years, 0, 0)

@@ -134,8 +134,8 @@ type a2aAnswer struct {
 }
 
 // versions are the versions of the protocol that clients may ask for. The specification has ""
-// stand for 0.3, but the method tells the version of a known version, as on the public server: clients
-// that send no header use both.
+// stand for 0.3, but here the method tells which of these versions a request has, as on the public
+// server: clients that send no header use both.
 var versions = []string{"", "0.3", string(v1.Version)}
 
 // unsupported returns the version that a request asks for, and reports whether it is not supported.
