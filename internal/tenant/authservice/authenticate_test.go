@@ -82,8 +82,8 @@ func TestWithoutPKCEThereIsNoChallenge(t *testing.T) {
 	f.connect(t, asking("read"))
 }
 
-// TestARepeatedCallbackIsToldWhatItConnects repeats a callback before, during and after the exchange
-// of its code.
+// TestARepeatedCallbackIsToldWhatItConnects repeats a callback before, during and after the
+// exchange of its code.
 func TestARepeatedCallbackIsToldWhatItConnects(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

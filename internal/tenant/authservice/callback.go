@@ -73,8 +73,8 @@ func (s *Service) Asked(ctx context.Context, back Callback) (Owner, Provider, er
 }
 
 // Connects reports whether an earlier callback with the same state has led to a token, or exchanges
-// its code at this moment. A browser repeats a callback when a person reloads the page, goes back or
-// presses the button twice.
+// its code at this moment. A browser repeats a callback when a person reloads the page, goes back
+// or presses the button twice.
 func (s *Service) Connects(ctx context.Context, back Callback) (done, underWay bool) {
 	r, err := s.named(ctx, back)
 	return err == nil && r.status == requestCompleted, err == nil && r.status == requestExchanging && !r.over(s.Now())

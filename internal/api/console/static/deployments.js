@@ -21,8 +21,8 @@ class Deployments extends Followed {
   async read() {
     const path = '/v2/deployments?limit=100' + (this.name ? `&name_contains=${encodeURIComponent(this.name)}` : '');
     const list = await listed(path, this.count, this.ending.signal);
-    // A list has no statuses of revisions. A newest revision that serves is deployed; each other one
-    // is read, unless it was read and can change no more.
+    // A list has no statuses of revisions. A newest revision that serves is deployed; each other
+    // newest revision is read, unless it was read and can change no more.
     const known = new Map((this.rows ?? []).map(row => [row.id, row]));
     this.rows = await Promise.all(list.rows.map(async deployment => {
       const before = known.get(deployment.id);
