@@ -221,7 +221,8 @@ func (s *Store) branch(ctx context.Context, run Run, end thread.Log) (thread.Log
 	return thread.NewLog(run.Ref.Ref, st).Fork(end.At.Number, pending), pending, err
 }
 
-// subgraphs returns the ids of the checkpoints of subgraphs that the client has named, by namespace.
+// subgraphs returns the ids of the checkpoints of subgraphs that the client has named, by
+// namespace.
 func (f *Fork) subgraphs() map[string]string {
 	var ids map[string]string
 	if f == nil || json.Unmarshal(f.Map, &ids) != nil {

@@ -123,8 +123,8 @@ func subgraphOf(task thread.Task, ns string) string {
 	return strings.TrimPrefix(ns+"|"+task.Name+":"+task.ID, "|")
 }
 
-// checkpoint names a checkpoint of a subgraph, together with the checkpoints that it is behind, whose
-// ids are given by namespace.
+// checkpoint names a checkpoint of a subgraph, together with the checkpoints that it is behind,
+// whose ids are given by namespace.
 func (i inside) checkpoint(ns, checkpointID string, ids map[string]string) *Checkpoint {
 	c := checkpoint(i.thread, ns, checkpointID)
 	if checkpointID != "" {

@@ -163,9 +163,9 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 	}
 }
 
-// TestARunBeginsAtACheckpointOfASubgraph checks that the agent gets the checkpoint of the subgraph at
-// which the client begins a run or changes the state, although the subgraph has a newer one, and that
-// the name of a subgraph's checkpoint has all checkpoints around it.
+// TestARunBeginsAtACheckpointOfASubgraph checks that the agent gets the checkpoint of the subgraph
+// at which the client begins a run or changes the state, although the subgraph has a newer one, and
+// that the name of a subgraph's checkpoint has all checkpoints around it.
 func TestARunBeginsAtACheckpointOfASubgraph(t *testing.T) {
 	t.Parallel()
 	var given []string
