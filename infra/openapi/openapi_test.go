@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // What is in the binaries is what is written in the documents: `make generate` was not forgotten.
@@ -21,17 +22,11 @@ func TestGeneratedDocumentsAreCurrent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			var written any
-			if err := yaml.Unmarshal(text, &written); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, yaml.Unmarshal(text, &written))
 			encoded, err := json.Marshal(written)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if diff := cmp.Diff(decoded(t, encoded), decoded(t, generated)); diff != "" {
 				t.Errorf("run make generate (-document +generated):\n%s", diff)
 			}
@@ -43,9 +38,7 @@ func TestGeneratedDocumentsAreCurrent(t *testing.T) {
 func decoded(t *testing.T, text []byte) map[string]any {
 	t.Helper()
 	var members map[string]any
-	if err := json.Unmarshal(text, &members); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(text, &members))
 	return members
 }
 
@@ -54,15 +47,11 @@ func decoded(t *testing.T, text []byte) map[string]any {
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapi.ControlPlane))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
-	if err := compiler.AddResource("openapi:///document.json", document); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, compiler.AddResource("openapi:///document.json", document))
 	var walk func(at string, value any)
 	walk = func(at string, value any) {
 		members, _ := value.(map[string]any)
@@ -78,9 +67,7 @@ func TestExamplesAreValid(t *testing.T) {
 			return
 		}
 		schema, err := compiler.Compile("openapi:///document.json#" + at + "/schema")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if err := schema.Validate(example); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
@@ -106,9 +93,7 @@ func TestManners(t *testing.T) {
 	var d struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(openapi.ControlPlane, &d); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(openapi.ControlPlane, &d))
 	for path, item := range d.Paths {
 		for method, text := range item {
 			var o struct {
@@ -121,9 +106,7 @@ func TestManners(t *testing.T) {
 			if method == "parameters" || strings.HasPrefix(method, "x-") {
 				continue
 			}
-			if err := json.Unmarshal(text, &o); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, json.Unmarshal(text, &o))
 			if o.Security != nil && len(*o.Security) == 0 {
 				continue
 			}

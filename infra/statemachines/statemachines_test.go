@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -70,9 +71,7 @@ func machines(t *testing.T) map[string]machine {
 	found := map[string]machine{}
 	for _, name := range names {
 		text, err := statemachines.Files.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var m machine
 		if err := json.Unmarshal(text, &m); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestEventsAreJSON reads events back whose nodes and namespaces have any names.
@@ -30,9 +31,7 @@ func TestEventsAreJSON(t *testing.T) {
 				Data      json.RawMessage
 			}
 		}
-		if err := json.Unmarshal(made.Append([]byte(nil)), &read); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(made.Append([]byte(nil)), &read))
 		got := protocol.Event{
 			Seq: read.Seq, ID: read.EventID, Method: read.Method, Namespace: read.Params.Namespace,
 			Node: read.Params.Node, At: read.Params.Timestamp, Data: read.Params.Data,

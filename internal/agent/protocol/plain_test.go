@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // chunks generates the events of messages in the shapes in which agents send them. Most chunks
@@ -88,9 +89,7 @@ func translated(t *rapid.T, events []run.Event) []string {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 	}
 	return lines
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // BenchmarkTokens translates the tokens of an answer, in parts of 100 tokens as a fast agent's
@@ -43,9 +44,7 @@ func BenchmarkTokens(b *testing.B) {
 				text = text[:0]
 				return nil
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*tokens), "ns/token")

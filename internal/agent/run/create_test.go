@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestCreateFollowsItsStrategy creates a run "new" on an idle thread, on a thread with a run
@@ -94,9 +95,7 @@ func TestACreatedRunIsReadAsItWasRequested(t *testing.T) {
 		InterruptBefore: json.RawMessage(`"*"`), InterruptAfter: json.RawMessage(`["n"]`),
 	}
 	created, err := f.runs.Create(t.Context(), f.ref, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(created, f.get(created), cmp.AllowUnexported(run.Input{})); diff != "" {
 		t.Errorf("run (-created +read):\n%s", diff)
 	}
@@ -252,9 +251,7 @@ func TestARunWhoseWorkflowCannotBeStarted(t *testing.T) {
 	}
 	f.engine.fails = nil
 	f.hand.move(time.Hour)
-	if err := f.runs.Rescue(t.Context(), f.hand.now()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.runs.Rescue(t.Context(), f.hand.now()))
 	if diff := cmp.Diff([]string{f.thread().Lock.Run}, f.engine.names()); diff != "" {
 		t.Errorf("started workflows (-want +got):\n%s", diff)
 	}
@@ -268,9 +265,7 @@ func TestAClientThatLeavesItsRunBehind(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	f.table.afterNext(leave)
 	r, err := f.runs.Create(ctx, f.ref, say("x", run.Enqueue))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff([]string{r.Run}, f.engine.names()); diff != "" {
 		t.Errorf("started workflows (-want +got):\n%s", diff)
 	}
@@ -285,14 +280,10 @@ func TestARequestStaysAsItsCallerMadeIt(t *testing.T) {
 	f.answer(a, "m", "answer")
 	f.finish(a)
 	at, err := f.threads.State(t.Context(), f.ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	request := run.Request{Strategy: run.Enqueue, Fork: &run.Fork{ID: at.At.ID}}
 	created, err := f.runs.Create(t.Context(), f.ref, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if created.Fork.Number != at.At.Number || request.Fork.Number != 0 {
 		t.Errorf("the run goes on from checkpoint %d, and its request says %d: want %d and 0", created.Fork.Number, request.Fork.Number, at.At.Number)
 	}

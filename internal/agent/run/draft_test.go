@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // beyond is a text that a state with the limit smallBody cannot hold.
@@ -109,9 +110,7 @@ func TestACheckpointThatIsTooLargeChangesNothing(t *testing.T) {
 func jsonOf(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }
 

@@ -59,18 +59,14 @@ func TestAQueuedRunGoesOnAfterAFailure(t *testing.T) {
 	f := newFixture(t)
 	_, a := f.started("1")
 	second, third := f.create("2", run.Enqueue), f.create("3", run.Enqueue)
-	if err := a.Finish(t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E", Message: "m"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, a.Finish(t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E", Message: "m"}}))
 	if got := f.thread().Lock.Run; got != second.Run {
 		t.Fatalf("the active run is %s, want the second", got)
 	}
 	if err := f.runs.Fail(t.Context(), third.Ref, run.Failure{Name: "F"}); err != nil || f.get(third).Status != run.Pending {
 		t.Errorf("a queued run that fails: got %v and status %s, want it left as it is", err, f.get(third).Status)
 	}
-	if err := f.runs.Fail(t.Context(), second.Ref, run.Failure{Name: "F"}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.runs.Fail(t.Context(), second.Ref, run.Failure{Name: "F"}))
 	f.finish(f.claim(third))
 	if diff := cmp.Diff([]string{"human 1", "human 2", "human 3"}, f.messages()); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
@@ -102,9 +98,7 @@ func TestARunThatPausesLeavesItsQuestions(t *testing.T) {
 	f := newFixture(t)
 	r, a := f.started("1")
 	questions := json.RawMessage(`{"task":[{"id":"task","value":"sure?"}]}`)
-	if err := a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: questions}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: questions}))
 	if got := f.thread(); got.Status != thread.StatusInterrupted || string(got.Interrupts) != string(questions) {
 		t.Errorf("the thread is %s with %s", got.Status, got.Interrupts)
 	}

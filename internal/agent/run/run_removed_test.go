@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // meanwhile is a table that calls a function once, right before an item is read.
@@ -61,21 +62,15 @@ func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 			request := say("old", run.Enqueue)
 			request.After = c.delay
 			old, err := f.runs.Create(t.Context(), f.ref, request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			between := &meanwhile{Table: f.table, key: old.Key(), before: func() { f.create("instead", run.Rollback) }}
 			other := run.NewStore(run.Config{Table: between, Threads: thread.NewStore(between, f.hand.now, quota.Limits{}, slog.Default()), Workflow: f.engine, Now: f.hand.now})
-			if err := c.request(other, f.ref); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, c.request(other, f.ref))
 			if between.before != nil {
 				t.Error("the run was not read")
 			}
 			listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if diff := cmp.Diff(c.want, f.statuses(listed...)); diff != "" {
 				t.Errorf("statuses (-want +got):\n%s", diff)
 			}

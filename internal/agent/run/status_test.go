@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func windowOf(limit int) record.Window { return record.Window{Limit: limit} }
@@ -132,9 +133,7 @@ func TestListFiltersByTheStatusThatARunShows(t *testing.T) {
 	f.wantFenced(a.Flush(t.Context()))
 	for status, want := range map[run.Status]int{run.Interrupted: 3, run.Pending: 2, run.Running: 0, "": 5} {
 		listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Status: status, Window: windowOf(10)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if len(listed) != want {
 			t.Errorf("status %q: got %d runs, want %d", status, len(listed), want)
 		}

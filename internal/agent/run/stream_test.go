@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // reader reads a run's stream in the background.
@@ -40,9 +41,7 @@ func (f *fixture) follow(r run.Run, after int64) *reader {
 // wait returns the events that were read when the stream is over.
 func (rd *reader) wait(t *testing.T) []run.Event {
 	t.Helper()
-	if err := <-rd.done; err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, <-rd.done)
 	return rd.events
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestADeltaLeadsFromOneTextToTheNext checks this for texts that share parts, in any order,
@@ -24,9 +25,7 @@ func TestADeltaLeadsFromOneTextToTheNext(t *testing.T) {
 		text := state.NewText(old)
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
 			next := compose("next")
-			if err := text.Apply(state.Delta(old, next)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, text.Apply(state.Delta(old, next)))
 			if !bytes.Equal(text.Bytes(), next) || text.Len() != len(next) {
 				t.Fatalf("got %x, want %x", text.Bytes(), next)
 			}
@@ -84,9 +83,7 @@ func BenchmarkDelta(b *testing.B) {
 			for b.Loop() {
 				text := state.NewText(old)
 				for range 1000 {
-					if err := text.Apply(delta); err != nil {
-						b.Fatal(err)
-					}
+					check.Must(b, text.Apply(delta))
 				}
 				text.Bytes()
 			}

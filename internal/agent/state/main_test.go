@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // parse reads a state.
 func parse(t testing.TB, raw string) state.Values {
 	t.Helper()
 	v, _, err := state.Values{}.Replace(json.RawMessage(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return v
 }
 
@@ -22,9 +21,7 @@ func parse(t testing.TB, raw string) state.Values {
 func reduce(t testing.TB, v state.Values, update string) state.Values {
 	t.Helper()
 	next, _, err := v.Reduce(json.RawMessage(update), counter())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return next
 }
 
@@ -41,13 +38,9 @@ func counter() func() string {
 func stored(t testing.TB, p state.Patch) state.Patch {
 	t.Helper()
 	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var back state.Patch
-	if err := json.Unmarshal(raw, &back); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(raw, &back))
 	return back
 }
 
@@ -55,8 +48,6 @@ func stored(t testing.TB, p state.Patch) state.Patch {
 func size(t testing.TB, p state.Patch) int {
 	t.Helper()
 	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return len(raw)
 }

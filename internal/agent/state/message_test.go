@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const complete = `"additional_kwargs":{},"content":"hi","id":"new-1","response_metadata":{},"type":`
@@ -88,16 +89,12 @@ func TestReduceOverwritesChannels(t *testing.T) {
 func checkReduce(t *testing.T, before, update, want string) {
 	t.Helper()
 	live, patch, err := parse(t, before).Reduce(json.RawMessage(update), counter())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(want, string(live.JSON())); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 	replica, err := parse(t, before).Apply(stored(t, patch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(want, string(replica.JSON())); diff != "" {
 		t.Errorf("replayed state (-want +got):\n%s", diff)
 	}
@@ -152,9 +149,7 @@ func TestHasKnowsTheMessagesOfTheState(t *testing.T) {
 		}
 	}
 	v, _, err := v.Replace(json.RawMessage(`{"messages":[{"type":"ai","id":"d"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if v.Has("b") || !v.Has("d") {
 		t.Error("Has goes by the messages before Replace")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // shown is one chunk that an attempt has shown.
@@ -123,9 +124,7 @@ func checkKept(t *testing.T, p *state.Partials, want []string) {
 		v = reduce(t, v, string(update.Update))
 	}
 	var kept struct{ Messages []json.RawMessage }
-	if err := json.Unmarshal(v.JSON(), &kept); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(v.JSON(), &kept))
 	var got []string
 	for _, message := range kept.Messages {
 		got = append(got, string(message))

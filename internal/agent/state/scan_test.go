@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestOnlyJSONIsTaken gives states texts in which some bytes were changed. A text that is no
@@ -19,9 +20,7 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := []byte(drawObject(t, rapid.SliceOfNDistinct(stateMessages, 0, messageIDs, rapid.ID)))
 		v, _, err := state.Values{}.Replace(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if rapid.Bool().Draw(t, "as stored") {
 			raw = append([]byte(nil), v.JSON()...)
 		}
@@ -57,9 +56,7 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 			want = map[string]json.RawMessage{}
 		}
 		encoded, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if after != string(encoded) {
 			t.Fatalf("%q makes\n%s\nwant\n%s", raw, after, encoded)
 		}
@@ -84,9 +81,7 @@ func TestCutTakesOutOneMember(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			values, rest, err := state.Cut([]byte(c.object), "z", "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if diff := cmp.Diff([]string{c.value, c.rest}, []string{string(values[1]), string(rest)}); diff != "" {
 				t.Errorf("value and rest (-want +got):\n%s", diff)
 			}

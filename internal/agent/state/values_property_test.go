@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestReplayMakesTheLiveState applies the stored patches of random changes to an empty state.
@@ -87,9 +88,7 @@ func checkApply(t *rapid.T, before string, patch state.Patch, want string) {
 	if err == nil {
 		replica, err = replica.Apply(throughStorage(t, patch))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got := string(replica.JSON()); got != want {
 		t.Fatalf("the patch makes\n%s of\n%s\nwant\n%s", got, before, want)
 	}
@@ -98,9 +97,7 @@ func checkApply(t *rapid.T, before string, patch state.Patch, want string) {
 // checkReading reads a state from its JSON and compares what both states know of the messages.
 func checkReading(t *rapid.T, live state.Values) {
 	again, _, err := state.Values{}.Replace(live.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got, want := string(again.JSON()), string(live.JSON()); got != want {
 		t.Fatalf("read back:\n%s\nwant\n%s", got, want)
 	}
@@ -114,13 +111,9 @@ func checkReading(t *rapid.T, live state.Values) {
 
 func throughStorage(t *rapid.T, p state.Patch) state.Patch {
 	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var back state.Patch
-	if err := json.Unmarshal(raw, &back); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(raw, &back))
 	return back
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestReplaceReadsWhatJSONWrites(t *testing.T) {
@@ -74,16 +75,12 @@ func TestReplaceYieldsTheDifference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live, patch, err := parse(t, test.before).Replace(raw(test.values))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if diff := cmp.Diff(size(t, test.want), size(t, patch)); diff != "" {
 				t.Errorf("patch %v, want %v", patch, test.want)
 			}
 			replica, err := parse(t, test.before).Apply(stored(t, patch))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			want := string(parse(t, test.values).JSON())
 			if diff := cmp.Diff([]string{want, want}, []string{string(live.JSON()), string(replica.JSON())}); diff != "" {
 				t.Errorf("state, replayed state (-want +got):\n%s", diff)
@@ -151,9 +148,7 @@ func TestAPatchIsAsLargeAsItsChange(t *testing.T) {
 				// The state is read from storage, as at the beginning of each run.
 				v := parse(t, string(parse(t, `{"messages":[`+history(n)+`]}`).JSON()))
 				_, patch, err := change(v, history(n))
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				sizes[n] = size(t, patch)
 			}
 			if limit := sizes[10] + len("5000"); sizes[5000] > limit {

@@ -45,9 +45,7 @@ func put(t testing.TB, s *store.Store, key string, v store.Vectors) {
 func near(t testing.TB, s *store.Store, query store.Vectors, limit int) string {
 	t.Helper()
 	found, _, err := s.Search(t.Context(), owner, store.Wanted{Below: []string{"n"}, Near: query, Window: record.Window{Limit: limit}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var all []string
 	for _, item := range found {
 		score := "-"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestStateAtEveryNumber checks several snapshots, with states that one worker wrote, or that
@@ -44,9 +45,7 @@ func TestStateAtEveryNumber(t *testing.T) {
 				parent = got.At.ID
 			}
 			newest, err := s.State(t.Context(), ref)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if diff := cmp.Diff(log.At, newest.At); diff != "" {
 				t.Errorf("newest checkpoint (-written +read):\n%s", diff)
 			}
@@ -84,9 +83,7 @@ func TestStorageGrowsLinearly(t *testing.T) {
 			next, step := reduce(t, log, message)
 			log, writes = next, append(writes, step...)
 		}
-		if err := m.Transact(t.Context(), writes...); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, m.Transact(t.Context(), writes...))
 	}
 	for range 20 {
 		steps()
@@ -162,13 +159,9 @@ func TestValuesOfAnAgentCostTheirDifference(t *testing.T) {
 	for i := range steps {
 		messages = append(messages, fmt.Sprintf(`{"type": "ai", "id": "m%d", "content": "<b>%s</b>"}`, i, strings.Repeat("x", 300)))
 		values, patch, err := log.Values.Replace(json.RawMessage(`{"messages": [` + strings.Join(messages, ", ") + `]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		_, writes := apply(t, log, thread.Change{Values: values, Patch: patch})
-		if err := m.Transact(t.Context(), writes...); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, m.Transact(t.Context(), writes...))
 		log = thread.NewLog(ref, stateAt(t, s, ref, int64(i)))
 	}
 	if got, size := m.writtenBytes.Load(), int64(len(log.Values.JSON())); got > 4*size {

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheCostOfAFrameGrowsWithItsItems counts the bytes that are allocated while many tasks with
@@ -45,9 +46,7 @@ func frameCost(t *testing.T, tasks int) map[string]uint64 {
 		}
 	})}
 	for part := range slices.Chunk(writes, 50) {
-		if err := m.Transact(t.Context(), part...); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, m.Transact(t.Context(), part...))
 	}
 	var read thread.Log
 	cost["read"] = allocated(func() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAReadOfAFrameCostsAsMuchAsItsData checks this for data of which a part is written again
@@ -25,14 +26,10 @@ func TestAReadOfAFrameCostsAsMuchAsItsData(t *testing.T) {
 		c := graph.Checkpoint{ID: fmt.Sprint("c", i), Values: json.RawMessage(`{}`), Data: bytes.Clone(data)}
 		next, writes := apply(t, log, thread.Change{Agent: &c})
 		log = next
-		if err := m.Transact(t.Context(), writes...); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, m.Transact(t.Context(), writes...))
 		m.reset()
 		read, err := s.ReadFrame(t.Context(), thread.NewLog(ref, log.State))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := read.Checkpoints().Checkpoints[0].Data; !bytes.Equal(got, data) {
 			t.Fatalf("checkpoint %d: the data is not what was stored", i)
 		}

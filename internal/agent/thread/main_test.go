@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -87,9 +88,7 @@ func agentLog(t testing.TB, s *thread.Store) (thread.Ref, thread.Log) {
 	t.Helper()
 	ref, log := newLog()
 	log, err := s.ReadFrame(t.Context(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return ref, log
 }
 
@@ -97,9 +96,7 @@ func agentLog(t testing.TB, s *thread.Store) (thread.Ref, thread.Log) {
 func advance(t testing.TB, m table.Table, log thread.Log, update string) thread.Log {
 	t.Helper()
 	next, writes := reduce(t, log, update)
-	if err := m.Transact(t.Context(), writes...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.Transact(t.Context(), writes...))
 	return next
 }
 
@@ -107,9 +104,7 @@ func advance(t testing.TB, m table.Table, log thread.Log, update string) thread.
 func reduce(t testing.TB, log thread.Log, update string) (thread.Log, []table.Write) {
 	t.Helper()
 	values, patch, err := log.Values.Reduce(json.RawMessage(update), func() string { return id.New(clock.System()) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return apply(t, log, thread.Change{Values: values, Patch: patch})
 }
 
@@ -118,17 +113,13 @@ func apply(t testing.TB, log thread.Log, change thread.Change) (thread.Log, []ta
 	t.Helper()
 	change.Run, change.Source = "run", thread.SourceLoop
 	next, writes, err := log.Apply(start, change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return next, writes
 }
 
 func stateAt(t testing.TB, s *thread.Store, ref thread.Ref, number int64) thread.State {
 	t.Helper()
 	st, err := s.StateAt(t.Context(), ref, number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return st
 }

@@ -60,9 +60,7 @@ func TestResultsOfTasksAreStoredAsDifferences(t *testing.T) {
 				c.Results = nil
 			}
 			next, writes := apply(t, log, change(t, log, c))
-			if err := m.Transact(t.Context(), writes...); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, m.Transact(t.Context(), writes...))
 			log = next
 		}
 		written[tells] = m.writtenBytes.Load()
@@ -75,9 +73,7 @@ func TestResultsOfTasksAreStoredAsDifferences(t *testing.T) {
 		if !same || err != nil {
 			t.Fatalf("the newest checkpoint was not sent again: %v", err)
 		}
-		if err := m.Transact(t.Context(), put); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, m.Transact(t.Context(), put))
 		history, err := s.History(t.Context(), ref, thread.Newest, steps, nil)
 		if err != nil || len(history) != steps {
 			t.Fatalf("got a history of %d, %v", len(history), err)
@@ -94,16 +90,12 @@ func TestResultsOfTasksAreStoredAsDifferences(t *testing.T) {
 				t.Errorf("the newest checkpoint has the results %s", at.Results)
 			}
 			alone, err := s.ResultsAt(t.Context(), ref, at.Checkpoint)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if diff := cmp.Diff(fmt.Sprintf("%s", at.Results), fmt.Sprintf("%s", alone)); diff != "" {
 				t.Fatalf("results at checkpoint %d, by itself (-want +got):\n%s", at.Number, diff)
 			}
 			before, err := s.History(t.Context(), ref, at.Number, 1, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if len(before) == 1 && before[0].Number >= 0 && len(before[0].Results) != 1 {
 				t.Fatalf("the history before checkpoint %d has the results %s", at.Number, before[0].Results)
 			}
@@ -120,9 +112,7 @@ func TestResultsOfTasksAreStoredAsDifferences(t *testing.T) {
 func change(t *testing.T, log thread.Log, c graph.Checkpoint) thread.Change {
 	t.Helper()
 	values, patch, err := log.Values.Replace(c.Values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return thread.Change{Values: values, Patch: patch, Agent: &c}
 }
 
@@ -139,15 +129,11 @@ func TestResultsThatAreTooLargeAreLeftOut(t *testing.T) {
 				c.Results, _ = json.Marshal(map[string]any{"task-0": words(size)})
 			}
 			next, writes := apply(t, log, change(t, log, c))
-			if err := m.Transact(t.Context(), writes...); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, m.Transact(t.Context(), writes...))
 			log = next
 		}
 		history, err := s.History(t.Context(), ref, thread.Newest, 2, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := strings.Contains(fmt.Sprintf("%s", history[1].Results), "task-0"); got != kept {
 			t.Errorf("a result of %d bytes: kept is %v, want %v", size, got, kept)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestASearchLooksAtSoManyThreads checks the limit for searches that can use neither the order
@@ -16,9 +17,7 @@ func TestASearchLooksAtSoManyThreads(t *testing.T) {
 	var ids []string
 	for range 3 {
 		made, err := s.Create(t.Context(), newRef(), nil, nil, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		ids = append(ids, made.Thread)
 	}
 	search := func(filter thread.Filter, by thread.Sort) (int, error) {

@@ -27,9 +27,7 @@ func newest(t *testing.T, s *thread.Store, m *meter, ref thread.Ref) (values str
 	t.Helper()
 	m.reset()
 	st, err := s.State(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(st.Values.JSON()), m.queries.Load()
 }
 
@@ -106,9 +104,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	for number := steps - 2; number < steps; number++ {
 		erase = append(erase, table.Delete{Key: keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, int64(number))})
 	}
-	if err := m.Transact(t.Context(), erase...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.Transact(t.Context(), erase...))
 	if got, _ := newest(t, s, m, ref); got != string(before.Values.JSON()) {
 		t.Errorf("after the checkpoints were erased: got %s, want %s", got, before.Values.JSON())
 	}
@@ -126,9 +122,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	}
 	// The same number as the remembered checkpoint, with another state.
 	last := thread.NewLog(ref, stateAt(t, thread.NewStore(m, ticking(), quota.Limits{}, slog.Default()), ref, steps-1))
-	if err := m.Transact(t.Context(), table.Delete{Key: keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, steps)}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.Transact(t.Context(), table.Delete{Key: keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, steps)}))
 	last = say(t, m, last, "in its place")
 	if got, _ := newest(t, s, m, ref); got != string(last.Values.JSON()) {
 		t.Errorf("after another took the newest number: got %s, want %s", got, last.Values.JSON())

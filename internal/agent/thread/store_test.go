@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -28,13 +29,9 @@ func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
 	s, _ := newStore(t)
 	ref := newRef()
 	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"user":"u"}`), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	got, err := s.Get(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(created, got); diff != "" {
 		t.Errorf("read thread (-created +read):\n%s", diff)
 	}
@@ -52,9 +49,7 @@ func TestAThreadWithoutIDGetsOne(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	created, err := s.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if !id.Valid(created.Thread) || string(created.Metadata) != `{}` {
 		t.Errorf("got id %q with metadata %s", created.Thread, created.Metadata)
 	}
@@ -68,16 +63,12 @@ func TestAThreadThatExistsIsAConflictOrKept(t *testing.T) {
 	s, _ := newStore(t)
 	ref := newRef()
 	first, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), nil, false); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	kept, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), nil, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(first, kept); diff != "" {
 		t.Errorf("kept thread (-first +kept):\n%s", diff)
 	}
@@ -167,25 +158,19 @@ func TestTheLockChangesOnlyFromTheEpochThatWasRead(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
 	read, err := s.Create(t.Context(), newRef(), nil, nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	occupy := func(run string) table.Write {
 		change := read.ChangeLock(start)
 		read.SetActive(&change, run, time.Time{})
 		return change
 	}
-	if err := m.Transact(t.Context(), occupy("r1")); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.Transact(t.Context(), occupy("r1")))
 	err = m.Transact(t.Context(), occupy("r2"))
 	if _, ok := errors.AsType[*table.ConditionFailed](err); !ok {
 		t.Errorf("got %v, want a failed condition", err)
 	}
 	got, err := s.Get(t.Context(), read.Ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(thread.Lock{Epoch: 1, Run: "r1", Busy: true, Checkpoint: -1}, got.Lock); diff != "" {
 		t.Errorf("lock (-want +got):\n%s", diff)
 	}
@@ -260,20 +245,14 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	first := fixtures.TableAt(t, path)
 	ref, log := newLog()
 	created, err := thread.NewStore(first, ticking(), quota.Limits{}, slog.Default()).Create(t.Context(), ref, json.RawMessage(`{"a":1}`), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for i := range 20 {
 		log = advance(t, first, log, `{"messages":["`+strconv.Itoa(i)+`"]}`)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, first.Close())
 	s := thread.NewStore(fixtures.TableAt(t, path), ticking(), quota.Limits{}, slog.Default())
 	got, err := s.Get(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(created, got); diff != "" {
 		t.Errorf("thread (-before +after):\n%s", diff)
 	}
@@ -290,9 +269,7 @@ func TestMetadataHasALimit(t *testing.T) {
 		return json.RawMessage(`{"` + name + `":"` + strings.Repeat("x", 200<<10) + `"}`)
 	}
 	created, err := s.Create(t.Context(), newRef(), member("a"), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	_, patched := s.Patch(t.Context(), created.Ref, thread.Patch{Metadata: member("b")})
 	_, made := s.Create(t.Context(), newRef(), json.RawMessage(`{"a":"`+strings.Repeat("x", 256<<10)+`"}`), nil, false)
 	for _, err := range []error{patched, made} {

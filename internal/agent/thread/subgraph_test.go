@@ -38,14 +38,10 @@ func TestASubgraphIsLookedForInParts(t *testing.T) {
 				c.Data = data
 			}
 			next, more, err := log.Subgraph(start, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			log, writes = next, append(writes, more...)
 		}
-		if err := m.Transact(t.Context(), writes...); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, m.Transact(t.Context(), writes...))
 	}
 	m.largestPage = 0
 	once, err := s.SubgraphHistory(t.Context(), ref, thread.Wanted{NS: "once", Root: thread.Newest, Limit: 10})

@@ -22,17 +22,11 @@ import (
 func edit(t *testing.T, s *thread.Store, ref thread.Ref, values ...string) error {
 	t.Helper()
 	found, err := s.Get(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	e, err := s.Edit(t.Context(), found, thread.Newest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, one := range values {
-		if err := e.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(one), AsNode: "n"}}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, e.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(one), AsNode: "n"}}))
 	}
 	return e.Commit(t.Context())
 }
@@ -90,9 +84,7 @@ func copied(t *testing.T) (*thread.Store, *meter, thread.Ref) {
 		t.Fatal(err)
 	}
 	for i := range 8 {
-		if err := edit(t, s, ref, fmt.Sprintf(`{"a%d":%q}`, i, strings.Repeat("x", 300<<10))); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, edit(t, s, ref, fmt.Sprintf(`{"a%d":%q}`, i, strings.Repeat("x", 300<<10))))
 	}
 	return s, m, ref
 }
@@ -100,9 +92,7 @@ func copied(t *testing.T) (*thread.Store, *meter, thread.Ref) {
 func mustCopy(t *testing.T, s *thread.Store, ref thread.Ref) (thread.Thread, error) {
 	t.Helper()
 	found, err := s.Get(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return s.Copy(t.Context(), found, nil)
 }
 
@@ -112,9 +102,7 @@ func TestACopyIsMadeInParts(t *testing.T) {
 	s, m, ref := copied(t)
 	m.committed = func([]table.Write) {}
 	made, err := mustCopy(t, s, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	largest := m.largestPage
 	if want, got := stateAt(t, s, ref, 1000).Values, stateAt(t, s, made.Ref, 1000).Values; !want.Equal(got) {
 		t.Error("the copy has another state")

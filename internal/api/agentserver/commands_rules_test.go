@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -206,9 +207,7 @@ func TestAnAnswerMayChangeTheStateAndTheWay(t *testing.T) {
 		t.Fatalf("the graph says %v", got)
 	}
 	var told struct{ Payload any }
-	if err := json.Unmarshal(got[0].Params.Data, &told); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(got[0].Params.Data, &told))
 	want := object{"resume": object{"q1": true}, "update": object{"mood": "good"}, "goto": "model"}
 	if diff := cmp.Diff(any(want), told.Payload); diff != "" {
 		t.Errorf("the graph's command (-want +got):\n%s", diff)

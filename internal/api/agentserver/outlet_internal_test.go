@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // sends records what a stream hands over.
@@ -56,13 +57,9 @@ func TestAStreamIsSentWhileItIsMade(t *testing.T) {
 		var ofRun, ofThread sends
 		out := &outlet{send: ofRun.send}
 		of := newTranslator(server{}, r, r.StreamModes, 0, out)
-		if err := out.each(test.log, 0, func(e run.Event) error { return of.one(t.Context(), e) }); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, out.each(test.log, 0, func(e run.Event) error { return of.one(t.Context(), e) }))
 		all := &threadStream{modes: []ThreadStreamMode{ThreadStreamModeRunModes}}
-		if err := all.newRunEvents(r, &outlet{send: ofThread.send}).translate(t.Context(), run.Part{Run: r, Events: test.log}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, all.newRunEvents(r, &outlet{send: ofThread.send}).translate(t.Context(), run.Part{Run: r, Events: test.log}))
 		for kind, got := range map[string]sends{"run": ofRun, "thread": ofThread} {
 			const envelope = 100
 			if most := outletBytes + test.largest + envelope; got.largest > most || got.bytes < 10*outletBytes {
@@ -87,9 +84,7 @@ func TestEventsThatTheClientHasAreNotEncoded(t *testing.T) { //nolint:parallelte
 	of := newTranslator(server{}, run.Run{}, []string{string(StreamModeMessages)}, 0, out)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := out.each(log, 127, func(e run.Event) error { return of.one(t.Context(), e) }); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, out.each(log, 127, func(e run.Event) error { return of.one(t.Context(), e) }))
 	runtime.ReadMemStats(&after)
 	if got.events != 1 || got.bytes < 128*4000 {
 		t.Errorf("%d events with %d bytes are sent, want the last with the whole message", got.events, got.bytes)

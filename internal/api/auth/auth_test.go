@@ -28,9 +28,7 @@ func setUp(t *testing.T) (authenticator auth.Authenticator, key string) {
 	t.Helper()
 	hasher := fixtures.Key(t)
 	tb := fixtures.Table(t)
-	if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(workspace)}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(workspace)}}))
 	store := apikey.NewStore(tb, hasher, clock.System)
 	key, err := store.Create(t.Context(), workspace)
 	check.Must(t, err)

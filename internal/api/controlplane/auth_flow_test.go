@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // opened is a page as a browser without credentials gets it.
@@ -39,9 +40,7 @@ func (p opened) leads(t *testing.T) string {
 		t.Fatalf("the button leads nowhere:\n%s", p.text)
 	}
 	to, err := p.at.Parse(html.UnescapeString(found[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return to.RequestURI()
 }
 
@@ -275,9 +274,7 @@ func TestARefusalIsSaid(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/v2/auth/providers", f.newProvider("calendar")), http.StatusOK)
 	asked := f.ask(t, object{"provider": "calendar", "scopes": []any{"read"}, "user_id": "ada"})
 	consent, err := url.Parse(asked.id("url"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	state := consent.Query().Get("state")
 	back := url.Values{"state": {state}, "error": {"access_denied"}, "error_description": {"<script>alert(1)</script> no"}}
 	page := f.open(t, "/v2/auth/callback/calendar?"+back.Encode())
@@ -417,9 +414,7 @@ func (s *stage) as(t *testing.T, subject string, role workspace.Role) *authFixtu
 		Authenticator: person{workspace.Principal{Workspace: s.own.workspace, Subject: subject, Role: role}}, AuthService: s.service,
 		BaseURL: func(context.Context) string { return callbackBase },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	f := *s.fixture
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/base/sse"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const endlessOperations = "Operations that wait or stream keep to the served document, whatever they are sent: what it allows is not refused for its shape, what it forbids is, " +
@@ -39,15 +40,11 @@ func (f *fixture) served(t *testing.T) *served {
 	answer := f.send(t, "GET", "/openapi.json", nil, nil)
 	wantStatus(t, answer, http.StatusOK)
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(answer.text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s := &served{root: document.(map[string]any), compiler: jsonschema.NewCompiler(), known: map[string]*jsonschema.Schema{}}
 	s.compiler.DefaultDraft(jsonschema.Draft2020)
 	s.compiler.AssertFormat()
-	if err := s.compiler.AddResource(servedAt, document); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.compiler.AddResource(servedAt, document))
 	return s
 }
 
@@ -61,9 +58,7 @@ func (s *served) at(t *rapid.T, pointer string) (value any, where string) {
 			value = of[name]
 		case []any:
 			i, err := strconv.Atoi(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			value = of[i]
 		}
 		where += "/" + part
@@ -202,17 +197,13 @@ func (s *listenerStage) keepsTo(t *rapid.T, document *served, o endless) {
 	if o.body != nil {
 		content := o.body(t)
 		text, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		allowed = document.allows(t, operation+"/requestBody/content/application~1json/schema", content) == nil && allowed
 		body = bytes.NewReader(text)
 	}
 	query := url.Values{}
 	request, err := http.NewRequestWithContext(ctx, o.method, s.URL+rapid.SampledFrom(bases).Draw(t, "base")+o.at, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	streams := strings.HasSuffix(o.path, "/events") && rapid.Bool().Draw(t, "as a stream")
 	for name, value := range s.own.with("Content-Type", "application/json", "Accept", map[bool]string{true: "text/event-stream", false: "application/json"}[streams]) {
 		request.Header.Set(name, value)
@@ -226,9 +217,7 @@ func (s *listenerStage) keepsTo(t *rapid.T, document *served, o endless) {
 	}
 	request.URL.RawQuery = query.Encode()
 	answer, err := s.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	if refused := answer.StatusCode == http.StatusUnprocessableEntity; refused == allowed {
 		t.Fatalf("the document allows it: %v; got %d", allowed, answer.StatusCode)
@@ -267,9 +256,7 @@ func (s *served) holds(t *rapid.T, operation string, answer *http.Response, sile
 		text, schema = bytes.NewReader(slices.Clone(event.Data)), "/components/schemas/Event"
 	}
 	value, err := jsonschema.UnmarshalJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if err := s.allows(t, schema, value); err != nil {
 		t.Fatalf("an answer %s is not as the document says: %v", status, err)
 	}

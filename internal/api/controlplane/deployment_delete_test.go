@@ -120,9 +120,7 @@ func TestOneThatCannotBeDeletedKeepsNoOther(t *testing.T) {
 		ids = append(ids, created.id("id"))
 	}
 	spoil := table.Update{Key: keys.Deployment(f.own.workspace, ids[1]), Body: []byte("{")}
-	if err := tb.Transact(t.Context(), spoil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), spoil))
 	got := f.call(t, "DELETE", "/v2/deployments?"+url.Values{"deployment_ids": ids}.Encode(), nil)
 	wantStatus(t, got, http.StatusMultiStatus)
 	wantShape(t, got, deletedShape)

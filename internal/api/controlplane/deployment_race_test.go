@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -82,9 +83,7 @@ func setUpRollouts(t *testing.T, change ...func(*deployment.Config, *controlplan
 			Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 			Functions:     map[string]workflow.TaskFunc{"rollout": task, "runner": task, "webhook": tell},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		t.Cleanup(func() {
 			stopped, stop := context.WithCancel(context.Background())
 			stop()

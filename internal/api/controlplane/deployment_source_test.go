@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -112,9 +113,7 @@ func TestATarballIsUploaded(t *testing.T) {
 	rule(t, uploadURL)
 	key := fixtures.Key(t)
 	store, err := uploadfiles.Open(t.TempDir(), key, clock.System)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)

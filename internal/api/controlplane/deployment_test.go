@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // decoded returns the value of a JSON text.
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(text), &value))
 	return value
 }
 
@@ -25,9 +24,7 @@ func decoded(t *testing.T, text string) any {
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return decoded(t, string(text))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAnAgentThatEndsIsTold has a listener report the end of an agent that it runs, long after
@@ -68,12 +69,8 @@ func TestAnAgentThatEndsIsTold(t *testing.T) {
 		t.Fatalf("told %v", told)
 	}
 	now, err := f.deployments.Get(t.Context(), deployment.Ref{Workspace: f.own.workspace, Deployment: d.id("id")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.deployments.Recovered(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.deployments.Recovered(t.Context(), now))
 	if told = ofAgent(); len(told) != 2 || told[1].id("type") != "agent.recovered" || told[1].id("data", "revision_id") != revision {
 		t.Errorf("told %v", told)
 	}

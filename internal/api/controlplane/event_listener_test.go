@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // those are the subscribers of the deployments' store, which is configured later.
@@ -41,9 +42,7 @@ func TestAListenerThatGoesOfflineIsTold(t *testing.T) {
 	claim := f.call(t, "POST", path+"/claim", object{"holder": "a", "wait": 0})
 	wantStatus(t, claim, http.StatusOK)
 	for range 3 {
-		if err := f.listeners.ReportOffline(t.Context(), clock.System().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.listeners.ReportOffline(t.Context(), clock.System().Add(time.Hour)))
 	}
 	wantStatus(t, f.call(t, "POST", path+"/heartbeat", object{"session": claim.member("session")}), http.StatusOK)
 	type shown struct{ kind, listener, name, reason any }

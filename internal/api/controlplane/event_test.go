@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Rules about events.
@@ -95,12 +96,8 @@ func TestTheReasonOfAFailureIsTold(t *testing.T) {
 	path, created := f.create(t, fromGit("weather"))
 	ref := deployment.Ref{Workspace: f.own.workspace, Deployment: created.id("id")}
 	d, r, err := f.deployments.GetRevision(t.Context(), ref.Revision(created.id("latest_revision_id")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.deployments.Fail(t.Context(), d, r, "REASON", "Words."); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.deployments.Fail(t.Context(), d, r, "REASON", "Words."))
 	events, _ := f.page(t, path+"/events")
 	got := response{body: events[len(events)-1]}
 	if got.id("type") != "revision.create_failed" || got.id("data", "status_reason") != "REASON" || got.id("data", "status_message") != "Words." ||

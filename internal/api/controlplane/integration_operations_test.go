@@ -47,9 +47,7 @@ func setUpHub(t *testing.T) *hubFixture {
 			ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
 			PrivateKey: githubtest.PrivateKey(), WebURL: f.hub.URL, APIURL: f.hub.APIURL(), Transport: f.hub.Client().Transport,
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 	})
 	return f
 }

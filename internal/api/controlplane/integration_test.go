@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // browse opens a page as a browser without credentials. site is the header Sec-Fetch-Site, "" for
@@ -20,21 +21,15 @@ import (
 func (f *fixture) browse(t *testing.T, method, path, site string) opened {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if site != "" {
 		request.Header.Set("Sec-Fetch-Site", site)
 	}
 	answer, err := f.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return opened{answer.StatusCode, answer.Header, string(body), request.URL}
 }
 

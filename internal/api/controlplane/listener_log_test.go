@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Rules about the output of agents at listeners.
@@ -49,16 +50,12 @@ func TestAnAgentAtAListenerHasALog(t *testing.T) {
 	}
 	hand("1", "INFO the graph is loaded", "", "the word is open-sesame", "ERROR and "+token)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.URL+logs, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for name, value := range f.own.with("Accept", "text/event-stream") {
 		request.Header.Set(name, value)
 	}
 	stream, err := f.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer stream.Body.Close()
 	events := sse.NewReader(stream.Body, 1<<20)
 	follow := func(want ...string) {
@@ -141,9 +138,7 @@ func (f *fixture) kept(t *testing.T, text string) (found string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // newListener is a valid request to create a listener.
@@ -70,9 +71,7 @@ func (f *fixture) order(t *testing.T, listenerID string) compute.Release {
 		Env:       map[string]string{"PASSWORD": "open-sesame"},
 		Placement: compute.Placement{Listener: listenerID, Namespace: "agents"}, ResourceSpec: []byte(`{"cpu":1,"cpu_limit":2}`),
 	}
-	if err := f.listeners.Target(nil).Apply(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.listeners.Target(nil).Apply(t.Context(), r))
 	return r
 }
 

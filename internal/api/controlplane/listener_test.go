@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestAListenerIsCreatedReadChangedAndDeleted(t *testing.T) {
@@ -274,9 +275,7 @@ func TestWorkIsClaimedAndReported(t *testing.T) {
 	}
 	send(http.StatusConflict, with(s.report(4, "progressing"), "order", unknownID))
 
-	if err := target.Remove(t.Context(), r.Ref); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, target.Remove(t.Context(), r.Ref))
 	removal := workOf(t, f.call(t, "POST", path+"/claim", object{"holder": "a"}))[0]
 	if removal["verb"] != "remove" || removal["release"] != nil || fmt.Sprint(removal["order"]) <= fmt.Sprint(s.work["order"]) {
 		t.Errorf("got %v", removal)

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Rules about logs, and about the time after a promotion.
@@ -57,9 +58,7 @@ func (f *fixture) print(t *testing.T, revision string, kind revisionlog.Kind, li
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }
 
 // printed are the messages of a list.
@@ -180,16 +179,12 @@ func TestALogThatGoesOn(t *testing.T) {
 	follow := func(after string) (*sse.Reader, func()) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.URL+path+"?type=build", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for name, value := range f.own.with("Accept", "text/event-stream", "Last-Event-ID", after) {
 			request.Header.Set(name, value)
 		}
 		answer, err := f.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if answer.StatusCode != http.StatusOK || answer.Header.Get("Location") == "" {
 			t.Fatalf("got %d %v", answer.StatusCode, answer.Header)
 		}
@@ -198,9 +193,7 @@ func TestALogThatGoesOn(t *testing.T) {
 	next := func(events *sse.Reader) sse.Event {
 		t.Helper()
 		event, err := events.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return event
 	}
 	steady, end := follow("")

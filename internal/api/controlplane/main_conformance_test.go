@@ -3,6 +3,7 @@ package controlplane_test
 import (
 	"flag"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"maps"
 	"os"
 	"path/filepath"
@@ -96,9 +97,7 @@ var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
 func TestRequestsNameTheirTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("REQUESTS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	rows := 0
 	for row := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| #") {
@@ -123,14 +122,10 @@ func TestRequestsNameTheirTests(t *testing.T) {
 func hasTest(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return slices.ContainsFunc(files, func(file string) bool {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return strings.Contains(string(text), "func "+name+"(t *testing.T)")
 	})
 }

@@ -136,13 +136,9 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 func newTenant(t testing.TB, workspaces *workspace.Store, apiKeys *apikey.Store) tenant {
 	t.Helper()
 	w, err := workspaces.Create(t.Context(), rand.Text())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	key, err := apiKeys.Create(t.Context(), w.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return tenant{w.ID, key}
 }
 
@@ -194,9 +190,7 @@ func (f *fixture) call(t *testing.T, method, path string, body any) response {
 func (f *fixture) send(t *testing.T, method, path string, body any, headers map[string]string) response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, encode(t, body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -204,9 +198,7 @@ func (f *fixture) send(t *testing.T, method, path string, body any, headers map[
 		request.Header.Set(name, value)
 	}
 	answer, err := f.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	r := response{Response: answer}
 	if r.text, err = io.ReadAll(answer.Body); err != nil {
@@ -234,9 +226,7 @@ func encode(t *testing.T, body any) io.Reader {
 		return bytes.NewReader([]byte(body))
 	}
 	text, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return bytes.NewReader(text)
 }
 
@@ -312,15 +302,9 @@ func (f *fixture) rollOut(t *testing.T, deploymentID string, last func(context.C
 	ref := deployment.Ref{Workspace: f.own.workspace, Deployment: deploymentID}
 	for _, step := range []func(context.Context, deployment.Deployment, revision.Revision) error{to(revision.AwaitingDeploy), to(revision.Deploying), last} {
 		d, err := f.deployments.Get(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		_, r, err := f.deployments.GetRevision(t.Context(), ref.Revision(d.Slot))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := step(t.Context(), d, r); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
+		check.Must(t, step(t.Context(), d, r))
 	}
 }

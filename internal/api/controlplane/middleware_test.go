@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -252,13 +253,9 @@ func TestDocsArePublic(t *testing.T) {
 	f := setUp(t)
 	for _, base := range bases {
 		r, err := http.Get(f.URL + base + "/docs")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		text, err := io.ReadAll(r.Body)
-		if err := errors.Join(err, r.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, errors.Join(err, r.Body.Close()))
 		if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "text/html; charset=utf-8" || r.Header.Get("Content-Security-Policy") == "" {
 			t.Errorf("%s: got %d %v", base, r.StatusCode, r.Header)
 		}

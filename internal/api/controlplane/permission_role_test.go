@@ -11,15 +11,14 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // issue makes a key of a role in the own workspace.
 func (f *fixture) issue(t *testing.T, role workspace.Role) tenant {
 	t.Helper()
 	_, key, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.own.workspace, Role: role})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return tenant{f.own.workspace, key}
 }
 

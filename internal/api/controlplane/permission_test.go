@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/infra/openapi"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // document is the part of the OpenAPI document that these tests change.
@@ -21,18 +22,14 @@ type document struct {
 func parseDocument(t *testing.T) document {
 	t.Helper()
 	var d document
-	if err := json.Unmarshal(openapi.ControlPlane, &d); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(openapi.ControlPlane, &d))
 	return d
 }
 
 func (d document) encode(t *testing.T) []byte {
 	t.Helper()
 	text, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return text
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // gitlabPushOf is the payload of GitLab's event for a push to a branch of a project.
@@ -31,9 +32,7 @@ func TestGitLabTellsOfPushes(t *testing.T) {
 	send := func(event string, body object, headers map[string]string) response {
 		t.Helper()
 		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		all := map[string]string{
 			"X-Gitlab-Event": event, "X-Gitlab-Token": hook.id("secret"), "X-Gitlab-Event-UUID": id.New(clock.System()),
 			"X-Gitlab-Webhook-UUID": id.New(clock.System()), "Idempotency-Key": id.New(clock.System()), "Content-Type": "application/json",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const hookPath = "/v1/integrations/github/webhook"
@@ -28,9 +29,7 @@ func pushOf(repository, branch string) object {
 func delivery(t *testing.T, body any, secret string) (string, map[string]string) {
 	t.Helper()
 	text, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(text)
 	return string(text), map[string]string{
@@ -193,9 +192,7 @@ func TestAttackStrangersSendNoBody(t *testing.T) {
 	} {
 		body, never := io.Pipe()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL+c.path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		request.ContentLength = 25 << 20
 		request.Header.Set("X-Hub-Signature-256", c.signature)
 		answer, err := f.Client().Do(request)

@@ -13,6 +13,7 @@ import (
 	registryfiles "github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -33,9 +34,7 @@ func withImages(t *testing.T) *fixture {
 	dir := t.TempDir()
 	key := fixtures.Key(t)
 	images, err := registryfiles.Open(registryfiles.Config{Dir: dir, Host: "registry.test:5000", Hasher: key, Now: clock.System, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if err := images.Close(); err != nil {
 			t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestADeployedRevisionIsDeployedAgain goes back to the first revision, under both names.
@@ -146,12 +147,8 @@ func TestARevisionIsCancelled(t *testing.T) {
 func (f *fixture) settleCancelled(t *testing.T, deploymentID string) {
 	t.Helper()
 	d, err := f.deployments.Get(t.Context(), deployment.Ref{Workspace: f.own.workspace, Deployment: deploymentID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.deployments.PassOn(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.deployments.PassOn(t.Context(), d))
 }
 
 // TestValidateOnlyChangesNothing sends creates and PATCHes that would and would not succeed.
@@ -287,16 +284,10 @@ func TestPhasesHaveTimes(t *testing.T) {
 	}
 	second := f.call(t, "POST", path+"/revisions", nil).id("id")
 	d, err := f.deployments.Get(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	_, r, err := f.deployments.GetRevision(t.Context(), ref.Revision(second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.deployments.Fail(t.Context(), d, r, "REASON", "It failed because."); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.deployments.Fail(t.Context(), d, r, "REASON", "It failed because."))
 	failed := f.call(t, "GET", path+"/revisions/"+second, nil)
 	if failed.id("status") != "CREATE_FAILED" || failed.id("status_reason") != "REASON" || failed.id("status_message") != "It failed because." || failed.id("phase_timestamps", "CREATE_FAILED") == "" {
 		t.Errorf("got %s", failed.text)
@@ -317,13 +308,9 @@ func TestSecretsAreRedactedOnDemand(t *testing.T) {
 	values := func() []deployment.Secret {
 		t.Helper()
 		d, err := f.deployments.Get(t.Context(), deployment.Ref{Workspace: f.own.workspace, Deployment: created.id("id")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		opened, err := f.deployments.Secrets(t.Context(), d.Ref, d.Secrets)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return opened
 	}
 	wantStatus(t, f.call(t, "PATCH", path, object{"secrets": f.call(t, "GET", path, nil).member("secrets")}), http.StatusOK)

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMembersOfASecret(t *testing.T) {
@@ -300,9 +301,7 @@ func (f *fixture) retire(t *testing.T, deploymentID string) {
 	if err == nil && d.Retiring != "" {
 		err = f.deployments.Retired(t.Context(), d, d.Retiring)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }
 
 // TestSecretsAreBoundedTogether sends small secrets that are together too large for every place

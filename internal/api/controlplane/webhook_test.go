@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // patience is how long a test waits for work that a server does by itself.
@@ -140,9 +141,7 @@ func (r *receiver) take() (all []message) {
 func verify(t *testing.T, secret string, m message) error {
 	t.Helper()
 	key, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return key.Verify(m.body, m.header)
 }
 

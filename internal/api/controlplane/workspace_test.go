@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const notAnyAdmin = "This is the workspace's last admin. Make another one first, a member or an API key that does not expire."
@@ -344,9 +345,7 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 		"since=" + middle: 4, "until=" + middle: 7, "since=" + middle + "&until=" + all[0]["time"].(string): 3, "action=x": 0,
 	} {
 		values, err := url.ParseQuery(filter)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		values.Set("limit", "2")
 		var found []object
 		for cursor := "-"; cursor != ""; {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -37,9 +38,7 @@ func setUpTokens(t *testing.T) *tokenFixture {
 		Workspaces: config.Workspaces, Rules: config.Rules,
 	})
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
-	if err := controlplane.Register(mux, config); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, controlplane.Register(mux, config))
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
 	return f

@@ -37,9 +37,7 @@ func TestADeploymentSeesItsOwnFigures(t *testing.T) {
 	defer server.Close()
 	for _, path := range []string{"/d/one/threads/a", "/d/one/threads/b", "/d/one/threads/none", "/d/two/threads/a"} {
 		response, err := server.Client().Get(server.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if _, err := io.Copy(io.Discard, response.Body); err != nil {
 			t.Fatal(err)
 		}
@@ -51,9 +49,7 @@ func TestADeploymentSeesItsOwnFigures(t *testing.T) {
 		t.Errorf("durations: %+v", took)
 	}
 	text, err := m.Text(t.Context(), "w", "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	const route = `route="` + pattern + `"`
 	for _, want := range []string{
 		`slipway_http_requests_total{code="200",method="get",` + route + `} 2`,

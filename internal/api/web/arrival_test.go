@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // slowServer has an open page, a refused operation, an upload that reads on as long as bytes
@@ -56,13 +57,9 @@ func TestAttackBodiesThatNeverArrive(t *testing.T) {
 			t.Run(path+" "+name, func(t *testing.T) {
 				t.Parallel()
 				connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				defer connection.Close()
-				if err := connection.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, connection.SetDeadline(time.Now().Add(20*time.Second)))
 				fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", path, promise)
 				answers := bufio.NewReader(connection)
 				wantAnswer(t, answers, want)
@@ -135,9 +132,7 @@ func TestAttackBodiesThatNeverArriveByHTTP2(t *testing.T) {
 	}
 	all.Wait()
 	answer, err := client.Get(server.URL + "/open")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("the connection answers %s", answer.Status)
@@ -161,9 +156,7 @@ func TestAnUploadMayTakeAsLongAsItArrives(t *testing.T) {
 		send.Close()
 	}()
 	response, err := http.Post(url+"/upload", "application/gzip", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); err != nil || string(text) != fmt.Sprint(part*parts) {
 		t.Errorf("got %d %s (%v)", response.StatusCode, text, err)
@@ -176,9 +169,7 @@ func TestAConnectionServesAgainAfterItsDeadlines(t *testing.T) {
 	t.Parallel()
 	url := slowServer(t, 50*time.Millisecond, 20*time.Millisecond, (*httptest.Server).Start).URL
 	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer connection.Close()
 	answers := bufio.NewReader(connection)
 	for range 2 {
@@ -202,9 +193,7 @@ func TestAttackAnAnswerThatNobodyTakes(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer connection.Close()
 	fmt.Fprint(connection, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
 	select {
@@ -245,9 +234,7 @@ func TestTheTimeOfWritesOverHTTP2(t *testing.T) {
 	ask := func(path string) *http.Response {
 		t.Helper()
 		answer, err := server.Client().Get(server.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		t.Cleanup(func() { answer.Body.Close() })
 		return answer
 	}

@@ -3,6 +3,7 @@ package web_test
 import (
 	"bufio"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net"
 	"net/http"
@@ -20,9 +21,7 @@ func receiver(t *testing.T, arrival time.Duration) (url string, began *atomic.In
 	mux, _ := newMux()
 	contract := load(t, `{"paths":{"/hooks":{"post":{"security":[],"requestBody":{"x-body-limit":1000,"content":{"*/*":{"schema":{"type":"string"}}}},"responses":{}}},
 		"/things":{"post":{"security":[],"requestBody":{"content":{"application/json":{"schema":{"type":"object"}}}},"responses":{}}}}}`)
-	if err := contract.SetArrival(arrival); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, contract.SetArrival(arrival))
 	began = &atomic.Int64{}
 	take := func(w http.ResponseWriter, r *http.Request) {
 		began.Add(1)
@@ -48,13 +47,9 @@ func begin(t *testing.T, url, path string, length int, headers ...string) (net.C
 	t.Helper()
 	host := strings.TrimPrefix(url, "http://")
 	connection, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { connection.Close() })
-	if err := connection.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, connection.SetDeadline(time.Now().Add(time.Minute)))
 	head := append([]string{"POST " + path + " HTTP/1.1", "Host: " + host, "Content-Type: application/json", fmt.Sprint("Content-Length: ", length)}, headers...)
 	fmt.Fprint(connection, strings.Join(head, "\r\n")+"\r\n\r\n")
 	return connection, bufio.NewReader(connection)
@@ -63,9 +58,7 @@ func begin(t *testing.T, url, path string, length int, headers ...string) (net.C
 func wantAnswer(t *testing.T, answers *bufio.Reader, want int) {
 	t.Helper()
 	answer, err := http.ReadResponse(answers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != want {
 		t.Errorf("got %d %s (%v), want %d", answer.StatusCode, text, err, want)

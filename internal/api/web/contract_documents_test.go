@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // bound receives the values that the generated handlers bind.
@@ -43,9 +44,7 @@ func (b bound) ListDeployments(_ context.Context, r controlplane.ListDeployments
 func newControlPlane(t *testing.T) (*web.Mux, bound) {
 	t.Helper()
 	contract, err := web.Load(openapi.ControlPlane, 10<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mux, _ := newMux()
 	handlers := bound{got: make(chan any, 1)}
 	strict := controlplane.NewStrictHandlerWithOptions(handlers, nil, controlplane.StrictHTTPServerOptions{
@@ -183,9 +182,7 @@ func TestResponsesShowNull(t *testing.T) {
 		{agentserver.Checkpoint{}, `{"checkpoint_id":null,"checkpoint_map":null,"checkpoint_ns":null,"thread_id":null}`},
 	} {
 		got, err := json.Marshal(tt.value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if diff := cmp.Diff(tt.want, string(got)); diff != "" {
 			t.Errorf("%T (-want +got):\n%s", tt.value, diff)
 		}
@@ -195,9 +192,7 @@ func TestResponsesShowNull(t *testing.T) {
 func TestRunCreateRequest(t *testing.T) {
 	t.Parallel()
 	contract, err := web.Load(openapi.AgentServer, 25<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mux, _ := newMux()
 	agentserver.HandlerWithOptions(agentserver.NewStrictHandler(runs{}, nil), agentserver.StdHTTPServerOptions{BaseRouter: mux.Routes(contract, "", nil)})
 	for _, tt := range []struct{ members, loc, kind string }{

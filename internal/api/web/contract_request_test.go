@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestParameterProblems(t *testing.T) {
@@ -146,9 +147,7 @@ func TestTooLargeIsReadable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			defer func() { _ = conn.Close() }()
 			if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s", thingPath, head); err != nil {
 				t.Fatalf("send: %v", err)
@@ -185,9 +184,7 @@ func TestBodyThatEndsEarly(t *testing.T) {
 	server := httptest.NewServer(newThings(t))
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnot a length\r\n", thingPath); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackReadersThatDoNotRead has a stream that has read less than what is free for a request.
@@ -42,13 +43,9 @@ func TestAttackReadersThatDoNotRead(t *testing.T) {
 	defer server.Close()
 	for i, path := range []string{"/stream", "/visit"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		answer, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		defer answer.Body.Close()
 		if !<-took {
 			t.Errorf("%s: there is no room", path)

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const holdsDocument = `
@@ -110,15 +111,11 @@ func newLimitedHolds(t *testing.T, limits quota.Limits, shared web.Shared) *hold
 func (s *holds) open(t *testing.T, workspace, path, accept string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	request.Header.Set("X-Workspace", workspace)
 	request.Header.Set("Accept", accept)
 	answer, err := s.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return answer
 }
 
@@ -184,9 +181,7 @@ func TestStreamsSayThatTheyHoldConnections(t *testing.T) {
 			Paths      map[string]map[string]json.RawMessage
 			Components struct{ Responses map[string]json.RawMessage }
 		}
-		if err := json.Unmarshal(text, &document); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(text, &document))
 		streams := 0
 		for path, operations := range document.Paths {
 			for method, operation := range operations {
@@ -200,9 +195,7 @@ func TestStreamsSayThatTheyHoldConnections(t *testing.T) {
 				if method == "parameters" || strings.HasPrefix(method, "x-") {
 					continue
 				}
-				if err := json.Unmarshal(operation, &o); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, json.Unmarshal(operation, &o))
 				if refusal := o.Responses["503"]; o.Holds != "" && refusal.Ref == "" {
 					t.Errorf("%s: %s %s holds its connection, and does not say that there may be no room", name, method, path)
 				}

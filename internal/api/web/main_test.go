@@ -149,9 +149,7 @@ func inJSON(t testing.TB, document string) []byte {
 		t.Fatalf("YAML: %v", err)
 	}
 	text, err := json.Marshal(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return text
 }
 
@@ -217,9 +215,7 @@ func problemsOf(t testing.TB, w *httptest.ResponseRecorder) []detail {
 	var found []detail
 	for _, d := range answer.Detail {
 		loc, err := json.Marshal(d.Loc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		found = append(found, detail{string(loc), d.Type, d.Msg})
 	}
 	return found

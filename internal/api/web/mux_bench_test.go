@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const runCreateBody = `{"assistant_id":"agent","input":{"messages":[{"role":"user","content":"what's the weather in sf?"}]},` +
@@ -41,9 +42,7 @@ func (s sink) WriteHeader(int)             {}
 // code alone.
 func BenchmarkRequest(b *testing.B) {
 	contract, err := web.Load(openapi.AgentServer, 25<<20)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.Must(b, err)
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	strict := agentserver.NewStrictHandler(runs{}, nil)
 	checked := agentserver.HandlerWithOptions(strict, agentserver.StdHTTPServerOptions{BaseRouter: mux.Routes(contract, "", nil)})
@@ -80,9 +79,7 @@ func BenchmarkRegister(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := register(web.NewMux(slog.New(slog.DiscardHandler))); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, register(web.NewMux(slog.New(slog.DiscardHandler))))
 			}
 		})
 	}
@@ -99,9 +96,7 @@ func BenchmarkFirstRequest(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				contract, err := web.Load(openapi.AgentServer, 25<<20)
-				if err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, err)
 				mux := web.NewMux(slog.New(slog.DiscardHandler))
 				handler := agentserver.HandlerWithOptions(agentserver.NewStrictHandler(runs{}, nil),
 					agentserver.StdHTTPServerOptions{BaseRouter: mux.Routes(contract, "", nil)})

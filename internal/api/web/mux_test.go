@@ -61,9 +61,7 @@ func TestHeadIsAnsweredByGet(t *testing.T) {
 	server := httptest.NewServer(newThings(t))
 	t.Cleanup(server.Close)
 	response, err := http.Head(server.URL + "/things?must=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK || response.ContentLength != int64(len(`{"must":["1"]}`)+1) {
 		t.Errorf("got %d with length %d, want 200 with that of GET", response.StatusCode, response.ContentLength)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -99,9 +100,7 @@ func BenchmarkCheckReadable(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := web.CheckReadable(text); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, web.CheckReadable(text))
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const freeDocument = `{"paths":{"/things":{"post":{"requestBody":{"content":{"application/json":{"schema":{"type":"object"}}}},"responses":{}}}}}`
@@ -23,9 +24,7 @@ func bounded(t *testing.T, total int64) (url string, room *budget.Budget, entere
 	room = budget.New(total)
 	mux.Bodies = room
 	contract, err := web.Load(inJSON(t, freeDocument), 25<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	entered, goOn = make(chan struct{}, 100), make(chan struct{})
 	routes := mux.Routes(contract, "", always(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

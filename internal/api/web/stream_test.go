@@ -36,9 +36,7 @@ func TestStreamFrames(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Heartbeat(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, stream.Heartbeat())
 	want := "event: metadata\ndata: {\"run_id\":\"r\"}\nid: 1\n\n" +
 		"data: { \"a\": \"\\n\"  }\n\n" +
 		"event: odd id: 9\ndata: null\nid: 2 3\n\n" +
@@ -109,9 +107,7 @@ func get(t *testing.T, conn net.Conn) *http.Response {
 		t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return response
 }
 
@@ -147,9 +143,7 @@ func TestStreamFollow(t *testing.T) {
 		defer stop()
 		response := get(t, conn)
 		got, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		want := ": heartbeat\n: heartbeat\nevent: a\ndata: 1\n\nevent: b\ndata: 2\n\nevent: c\ndata: 3\n\n"
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("stream (-want +got):\n%s", diff)
@@ -242,9 +236,7 @@ func TestTooLargeFromAClientThatStalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if took := time.Since(start); response.StatusCode != http.StatusRequestEntityTooLarge || took != 5*time.Second {
 			t.Errorf("got %d after %s, want 413 after 5s", response.StatusCode, took)
 		}
@@ -383,9 +375,7 @@ func TestAwaitValueDuringANewline(t *testing.T) {
 		// The newline is due at 5s, the value at 6s; nothing is read until now.
 		time.Sleep(9 * time.Second)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got, err := io.ReadAll(response.Body); err != nil || string(got) != "\n1" {
 			t.Errorf("body: got %q and error %v", got, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestValuesOfATextAreCounted compares the count with the decoded text. An empty list or object
@@ -25,9 +26,7 @@ func TestValuesOfATextAreCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.String(), 1, 20).Draw(t, "parts")
 		text, err := json.Marshal(parts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := budget.Values(text); got != len(parts) {
 			t.Errorf("%s: got %d values, want %d", text, got, len(parts))
 		}

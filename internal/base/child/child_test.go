@@ -138,9 +138,7 @@ func (l line) wantDeath(t *testing.T) {
 func switchboard(t *testing.T) (addr string, accept func() line) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { check.Must(t, listener.Close()) })
 	return listener.Addr().String(), func() line {
 		t.Helper()

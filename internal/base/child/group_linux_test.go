@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -30,9 +31,7 @@ func newGroup(t *testing.T, mark string) *group {
 		return nil
 	}
 	g, err := makeGroup(filepath.Join(dir, groupPrefix+mark), Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return g
 }
 
@@ -41,24 +40,16 @@ func newGroup(t *testing.T, mark string) *group {
 func startIn(t *testing.T, g *group, script string) (*Process, int) {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer r.Close()
 	command := Command{Args: []string{"sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!; " + script}, Env: []string{"PATH=" + os.Getenv("PATH")}, Stdout: w}
 	p, err := start(command, g, "", func(int) error { return nil }, w.Close)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	line := make([]byte, 16)
 	n, err := r.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	stray, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return p, stray
 }
 
@@ -71,9 +62,7 @@ func TestAGroupEndsAsAWhole(t *testing.T) {
 	} {
 		g := newGroup(t, t.Name()+strings.ReplaceAll(name, " ", "-"))
 		p, stray := startIn(t, g, name)
-		if err := end(p); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, end(p))
 		<-p.Done()
 		if _, err := p.Exit(); err != nil {
 			t.Error(err)
@@ -113,22 +102,14 @@ func TestOpenRemovesLeftGroups(t *testing.T) {
 		g.join(attributes)
 	}
 	left := &exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "600"}, SysProcAttr: attributes, Env: []string{markVariable + "=" + mark}}
-	if err := left.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, left.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- left.Wait() }()
 	text, err := json.Marshal(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, mark+recordSuffix), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(filepath.Join(dir, mark+recordSuffix), text, 0o600))
 	registry, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	<-ended
 	if _, err := os.Stat(rec.Group); err == nil {
 		t.Error("the group is still there")

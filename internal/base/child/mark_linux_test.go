@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,9 +51,7 @@ func sleeper(t *testing.T, env ...string) (pid int) {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = env
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
@@ -65,7 +64,5 @@ func sleeper(t *testing.T, env ...string) (pid int) {
 // limit sets the limit that marks a process.
 func limit(t *testing.T, pid int, value uint64) {
 	t.Helper()
-	if err := unix.Prlimit(pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: value, Max: value}, nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, unix.Prlimit(pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: value, Max: value}, nil))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestRoomAndReserve(t *testing.T) {
@@ -119,23 +120,17 @@ func TestFilesThatTakeNoBlocksOrHaveLongPathsCount(t *testing.T) {
 	dir := t.TempDir()
 	before := disk.Taken(dir, 1<<30)
 	for i := range 10 {
-		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600))
 	}
 	if got := disk.Taken(dir, 1<<30) - before; got < 10*4096 {
 		t.Errorf("10 empty files count %d bytes", got)
 	}
 	root, err := os.OpenRoot(dir)
 	for range 30 {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		t.Cleanup(func() { _ = root.Close() })
 		name := strings.Repeat("x", 250)
-		if err := root.Mkdir(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, root.Mkdir(name, 0o700))
 		root, err = root.OpenRoot(name)
 	}
 	if got := disk.Taken(dir, 1<<30); got <= 1<<30 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestReplaceLeavesNothingElse replaces a file, and fails to replace a directory.
@@ -14,18 +15,14 @@ func TestReplaceLeavesNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	for _, text := range []string{"first", ""} {
-		if err := disk.Replace(file, []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, disk.Replace(file, []byte(text), 0o640))
 		got, err := os.ReadFile(file)
 		info, statErr := os.Stat(file)
 		if err != nil || statErr != nil || string(got) != text || info.Mode() != 0o640 {
 			t.Errorf("got %q, %v (%v, %v)", got, info, err, statErr)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "directory", "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.MkdirAll(filepath.Join(dir, "directory", "full"), 0o700))
 	if err := disk.Replace(filepath.Join(dir, "directory"), nil, 0o600); err == nil {
 		t.Error("a directory was replaced")
 	}

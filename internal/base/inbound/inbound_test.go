@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // dialed is a listener whose connections come from given addresses.
@@ -60,9 +61,7 @@ func (b bounded) dial(t *testing.T, address string) accepted {
 	t.Cleanup(func() { client.Close() })
 	b.next <- from{server, &net.TCPAddr{IP: net.ParseIP(address), Port: 1}}
 	conn, err := b.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return accepted{conn, client}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMatches(t *testing.T) {
@@ -37,9 +38,7 @@ func TestMatches(t *testing.T) {
 		`{"deep": {"x": null}, "n": 1e0}`: true,
 	} {
 		f, err := match.Parse(json.RawMessage(filter))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got, err := f.Matches(json.RawMessage(document)); got != want || err != nil {
 			t.Errorf("filter %s: %t, %v; want %t", filter, got, err, want)
 		}
@@ -56,9 +55,7 @@ func TestAnd(t *testing.T) {
 	t.Parallel()
 	parse := func(text string) match.Filter {
 		f, err := match.Parse(json.RawMessage(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return f
 	}
 	both := parse(`{"a": 1}`).And(parse(`{"b": 2}`)).And(parse(``)).And(parse(`{"c": 3}`))

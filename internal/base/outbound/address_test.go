@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestAttackPrivateAddresses(t *testing.T) {
@@ -59,9 +60,7 @@ func TestAttackURLs(t *testing.T) {
 	} {
 		for private, good := range map[string]bool{"false": want.closed, "true": want.open} {
 			networks, err := ParseNetworks(private)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if err := CheckURL("url", raw, networks); (err == nil) != good || err != nil && !fault.Is(err, fault.Invalid) {
 				t.Errorf("%.80q, private addresses %s: got %v", raw, private, err)
 			}
@@ -79,18 +78,14 @@ func TestAttackNamesThatResolveToPrivateAddresses(t *testing.T) {
 	port := server.URL[strings.LastIndexByte(server.URL, ':'):]
 	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]", "2130706433", "127.1", "0x7f.1"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+port, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if answer, err := NewClient(Limits{Timeout: time.Second}).Do(request); err == nil {
 			answer.Body.Close()
 			t.Errorf("%s was called", host)
 		}
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+port, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, err := NewClient(Limits{Timeout: time.Second}).Do(request); !errors.Is(err, ErrAddress) {
 		t.Errorf("got %v", err)
 	}
@@ -118,15 +113,11 @@ func TestAttackAnAnswerWithoutEnd(t *testing.T) {
 	client := NewClient(Limits{Private: Everywhere, Timeout: 200 * time.Millisecond, MaxAnswer: 10})
 	get := func(path string) (*http.Response, error) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return client.Do(request)
 	}
 	large, err := get("/large")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, err := io.ReadAll(large.Body); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("11 bytes of 10: got %v", err)
 	}
@@ -161,9 +152,7 @@ func TestAttackElsewhereIsNotTheMachine(t *testing.T) {
 		"fd00::/8":               {"fd12::1", "fdff::1"},
 	} {
 		networks, err := ParseNetworks(setting)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		networks = networks.Elsewhere()
 		for _, text := range own {
 			if networks.permit(netip.MustParseAddr(text)) {

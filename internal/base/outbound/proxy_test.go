@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net"
 	"net/http"
@@ -20,18 +21,14 @@ import (
 func (p *Pass) client(t *testing.T) *http.Client {
 	t.Helper()
 	proxy, err := url.Parse(p.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}
 }
 
 func openProxy(t *testing.T, networks Networks) *Proxy {
 	t.Helper()
 	proxy, err := OpenProxy(networks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if err := proxy.Close(); err != nil {
 			t.Error(err)
@@ -43,9 +40,7 @@ func openProxy(t *testing.T, networks Networks) *Proxy {
 func ask(t *testing.T, client *http.Client, at string) (status int, body string, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	answer, err := client.Do(request)
 	if err != nil {
 		return 0, "", err
@@ -64,9 +59,7 @@ func TestAttackProxyReachesNoPrivateAddress(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
 	defer inner.Close()
 	_, port, err := net.SplitHostPort(inner.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	proxy := openProxy(t, nil)
 	pass := proxy.NewPass()
 	defer pass.Close()
@@ -97,9 +90,7 @@ func TestAttackProxyReachesNoPrivateAddress(t *testing.T) {
 func connect(t *testing.T, pass *Pass, host, port string) error {
 	t.Helper()
 	proxy, err := url.Parse(pass.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	conn, err := through(t.Context(), proxy, net.JoinHostPort(strings.Trim(host, "[]"), port), http.Header{headerDirect: {"true"}})
 	if err == nil {
 		conn.Close()
@@ -150,13 +141,9 @@ func TestAttackProxyHoldsNoConnection(t *testing.T) {
 		"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		defer conn.Close()
-		if err := errors.Join(conn.SetDeadline(time.Now().Add(5*time.Second)), writeAll(conn, request)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, errors.Join(conn.SetDeadline(time.Now().Add(5*time.Second)), writeAll(conn, request)))
 		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 407 ") {
 			t.Errorf("%q: the proxy answers %q and does not end the connection: %v", request, answer, err)
 		}
@@ -167,17 +154,13 @@ func TestAttackProxyHoldsNoConnection(t *testing.T) {
 	var first net.Conn
 	for range mostConnections {
 		conn, err := net.Dial("tcp", allowed.listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		defer conn.Close()
 		if first == nil {
 			first = conn
 		}
 	}
-	if err := first.SetReadDeadline(time.Now().Add(dialTimeout / 2)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, first.SetReadDeadline(time.Now().Add(dialTimeout/2)))
 	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the first of %d connections without a pass stays: %v", mostConnections, err)
 	}
@@ -196,9 +179,7 @@ func writeAll(w io.Writer, text string) error {
 // TestConnectJoinsBothDirections checks that the end of each direction is passed on.
 func TestConnectJoinsBothDirections(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer listener.Close()
 	go func() {
 		conn, err := listener.Accept()
@@ -213,9 +194,7 @@ func TestConnectJoinsBothDirections(t *testing.T) {
 	defer pass.Close()
 	t.Setenv(ProxyVariable, pass.URL())
 	host, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var out bytes.Buffer
 	if err := Connect(context.Background(), host, port, strings.NewReader("hello"), &out); err != nil || out.String() != "you said hello" {
 		t.Errorf("got %q, %v", &out, err)
@@ -237,9 +216,7 @@ func TestNetworksAreReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 	some, err := ParseNetworks("10.1.0.0/16, 192.168.7.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for addr, want := range map[string]bool{"10.1.2.3": true, "::ffff:10.1.2.3": true, "10.2.0.1": false, "192.168.7.3": true, "192.168.7.4": false, "8.8.8.8": true, "169.254.169.254": false} {
 		if got := some.permit(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: got %v", addr, got)

@@ -6,18 +6,15 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/pattern"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	part, err := pattern.Compile(`b+|c`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	whole, err := pattern.CompileWhole(`b+|c`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var none *pattern.Pattern
 	for text, want := range map[string][2]bool{"abba": {true, false}, "bb": {true, true}, "c": {true, true}, "bc": {true, false}, "a": {}} {
 		if got := [2]bool{part.Matches(text), whole.Matches(text)}; got != want || none.Matches(text) {
@@ -64,17 +61,11 @@ func TestTheSizeIsThatOfTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"(a|a?){100}", "(.*a){160}", strings.Repeat("a?", 450), `(?:[^b]*[^c]?){120}`, "(?i)(k|s|a?){100}b", `\w{3,9}x{7,}`, "(a|b|c|d)*", "(?:ab{2,4}){3}"} {
 		p, err := pattern.Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		parsed, err := syntax.Parse(text, syntax.Perl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		program, err := syntax.Compile(parsed.Simplify())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if made := len(program.Inst); made > 2*p.Size()+10 {
 			t.Errorf("%.30s: %d instructions for a size of %d", text, made, p.Size())
 		}

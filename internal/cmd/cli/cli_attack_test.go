@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackAnEditorHasTheKeySentElsewhere has a deployment whose custom_url, which an editor
@@ -34,9 +35,7 @@ func TestAttackAnEditorHasTheKeySentElsewhere(t *testing.T) {
 	defer server.Close()
 	asked := &api{Client: client.New(client.Server{URL: server.URL, Key: "key"})}
 	found, err := asked.agent(t.Context(), "weather")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got, err := found.assistant(t.Context(), ""); got != "3" || err != nil {
 		t.Errorf("got %q (%v)", got, err)
 	}

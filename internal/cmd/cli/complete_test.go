@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/spf13/cobra"
 )
 
@@ -25,9 +26,7 @@ func TestNamesOfDeploymentsAreOffered(t *testing.T) {
 		root.SetOut(&out)
 		root.SetErr(&out)
 		root.SetArgs([]string{cobra.ShellCompNoDescRequestCmd, "deployments", command, "--url", server.URL, "--key", "key", ""})
-		if err := root.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, root.ExecuteContext(t.Context()))
 		if got, _, _ := bytes.Cut(out.Bytes(), []byte("Completion ended")); string(got) != want {
 			t.Errorf("deployments %s: got %q, want %q", command, got, want)
 		}

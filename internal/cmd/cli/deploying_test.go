@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/output"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAFileOfSecretsStaysHere checks that a deployment says which variables of the .env file the
@@ -20,9 +21,7 @@ import (
 func TestAFileOfSecretsStaysHere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("PASSED=1\nKEPT=2\nMISSED=3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(dir, ".env"), []byte("PASSED=1\nKEPT=2\nMISSED=3\n"), 0o600))
 	for _, kept := range [][]secret{{{Name: "KEPT"}}, {{Name: "KEPT"}, {Name: "MISSED"}}} {
 		var said []string
 		d := &deploying{

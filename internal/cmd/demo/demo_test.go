@@ -51,9 +51,7 @@ func TestDemo(t *testing.T) {
 	s, progress := example(), &record{}
 	config := s.serve(t)
 	config.Progress = progress
-	if err := demo.Run(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, demo.Run(t.Context(), config))
 	want := []string{
 		"server", "repository", "deployment", "status", "waiting", "status", "thread", "run", "message", "message", "token", "token", "run", "run_end",
 		"token", "run_end", "state", "deleted", "result",
@@ -168,9 +166,7 @@ func TestKeepLeavesTheDeployment(t *testing.T) {
 	config := s.serve(t)
 	config.Progress, config.Keep = progress, true
 	config.Repo = "https://git.example.com/agent.git"
-	if err := demo.Run(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, demo.Run(t.Context(), config))
 	if kinds := strings.Join(progress.kinds(), " "); s.wasDeleted() || !strings.Contains(kinds, "kept") {
 		t.Errorf("deleted %v, events %s, want it kept", s.wasDeleted(), kinds)
 	}
@@ -235,9 +231,7 @@ func TestTextIsPlain(t *testing.T) {
 	config := s.serve(t)
 	var data, shown bytes.Buffer
 	config.Progress = output.NewText(&data, &shown, false, false)
-	if err := demo.Run(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, demo.Run(t.Context(), config))
 	for name, text := range map[string]string{"data": data.String(), "progress": shown.String()} {
 		if strings.ContainsAny(text, "\x1b\r") || !strings.HasSuffix(text, "\n") {
 			t.Errorf("%s is not plain: %q", name, text)
@@ -254,9 +248,7 @@ func TestJSONLines(t *testing.T) {
 	config := s.serve(t)
 	var out bytes.Buffer
 	config.Progress = output.NewJSON(&out)
-	if err := demo.Run(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, demo.Run(t.Context(), config))
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for _, line := range lines {
 		var event output.Event

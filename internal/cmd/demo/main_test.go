@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/demo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // stub is a server whose answers a test sets.
@@ -91,9 +92,7 @@ func (s *stub) serve(t *testing.T) demo.Config {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	agent := t.TempDir()
-	if err := os.WriteFile(filepath.Join(agent, "framework.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(agent, "framework.json"), []byte("{}"), 0o600))
 	return demo.Config{
 		Server: client.Server{URL: server.URL + "/", Key: "key", Tenant: "tenant"}, Agent: agent, InterruptAfter: 2, WaitTimeout: time.Minute,
 	}

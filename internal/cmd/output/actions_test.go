@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/cmd/output"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestActions has an agent whose log looks like a command of the job.
@@ -25,9 +26,7 @@ func TestActions(t *testing.T) {
 	} {
 		actions.Show(event)
 	}
-	if err := actions.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, actions.Close())
 	want := `(?s)\n::group::build log\n::stop-commands::([A-Z2-7]+)\n.*    ::add-mask::planted\n::([A-Z2-7]+)::\n::endgroup::\n` +
 		`::error title=weather%3A failed::100 %25 wrong%0Anext: this\n$`
 	if at := regexp.MustCompile(want).FindStringSubmatch(stderr.String()); at == nil || at[1] != at[2] {

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"strings"
 	"testing"
 )
@@ -10,9 +11,7 @@ func TestAListForAPerson(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	rows := [][]string{{"1", "a\tname", ""}, {"22", "b", "x"}}
-	if err := printRows(&out, true, []string{"ID", "NAME", "LAST USED"}, rows); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, printRows(&out, true, []string{"ID", "NAME", "LAST USED"}, rows))
 	if want := "ID  NAME    LAST USED\n1   a name  -\n22  b       x\n"; out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}

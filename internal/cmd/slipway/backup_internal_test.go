@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -20,9 +21,7 @@ func TestWhatABackupSkips(t *testing.T) {
 		name := fmt.Sprintf("builds/%d\x1b[2J%s", i, strings.Repeat("deep/", 1000))
 		many.add(name, &fs.PathError{Op: "lstat", Path: name, Err: syscall.ENAMETOOLONG})
 	}
-	if err := many.report(&said); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, many.report(&said))
 	got := said.String()
 	if !strings.HasPrefix(got, "1000 files or directories are not in the backup") || !strings.Contains(got, `"builds/9\x1b[2Jdeep/`) ||
 		!strings.Contains(got, ": file name too long\n") || strings.Count(got, "\n") != 11 || len(got) > 4000 {

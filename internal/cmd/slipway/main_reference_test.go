@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/spf13/cobra"
 )
 
@@ -23,14 +24,10 @@ func TestReference(t *testing.T) {
 	reference(&text, newRoot())
 	file := filepath.Join("..", "..", "..", "infra", "cli.md")
 	if *update {
-		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(file, []byte(text.String()), 0o644))
 	}
 	written, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(string(written), text.String()); diff != "" {
 		t.Errorf("infra/cli.md is not what the commands say; run this test with -update (-written +said):\n%s", diff)
 	}

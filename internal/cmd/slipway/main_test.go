@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // readyLimit bounds the wait for a file; it is generous because other tests may take all of the
@@ -49,9 +50,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	agent := buildAgent(t)
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -103,9 +102,7 @@ func buildAgent(t *testing.T) string {
 		t.Fatalf("build the example: %v\n%s", err, output)
 	}
 	describe(t, dir, "./weather")
-	if err := os.Mkdir(filepath.Join(dir, "small"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Mkdir(filepath.Join(dir, "small"), 0o755))
 	describe(t, filepath.Join(dir, "small"), filepath.Join(dir, "weather"))
 	return dir
 }
@@ -114,9 +111,7 @@ func buildAgent(t *testing.T) string {
 func describe(t *testing.T, dir, start string) {
 	t.Helper()
 	config := fmt.Sprintf(`{"graphs": {"agent": "./agent.go:agent"}, "start": %q}`, start)
-	if err := os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600))
 }
 
 // exits runs a command that must end with the given exit code: exits code command...

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // recordAs names a release. The test then writes the data that this version of the program makes
@@ -23,9 +24,7 @@ func TestDataOfReleases(t *testing.T) {
 	t.Parallel()
 	if *recordAs != "" {
 		dir := filepath.Join("testdata", "releases", *recordAs)
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.Mkdir(dir, 0o777))
 		ofRelease(t, "record.txtar", dir)
 		return
 	}
@@ -46,9 +45,7 @@ func TestDataOfReleases(t *testing.T) {
 func ofRelease(t *testing.T, script, dir string) {
 	t.Helper()
 	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	variables := map[string]string{"RELEASE": dir}
 	text, err := os.ReadFile(filepath.Join(dir, "env"))
 	if err != nil && !os.IsNotExist(err) {
@@ -79,9 +76,7 @@ func ofRelease(t *testing.T, script, dir string) {
 func TestCommandsRewriteNoDataOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	backup, err := os.Open(filepath.Join("testdata", "releases", "before-0.1", "data.tar.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer backup.Close()
 	at := recordsSource{data: filepath.Join(t.TempDir(), "data")}
 	if _, err := standalone.Restore(t.Context(), backup, at.data); err != nil {
@@ -89,9 +84,7 @@ func TestCommandsRewriteNoDataOfAnEarlierVersion(t *testing.T) {
 	}
 	database := filepath.Join(at.data, standalone.DatabaseFile)
 	before, err := os.ReadFile(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	r, err := at.openData(t.Context())
 	if err == nil {
 		err = r.close()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 	"github.com/slipway-run/slipway/internal/test/emulator/kms"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
@@ -31,17 +32,11 @@ const keyARN = "arn:aws:kms:us-east-1:000000000000:key/7f3c1c1e-0000-4000-8000-0
 func TestStack(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	registry, err := child.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	server, err := dynamodb.Start(t.Context(), dynamodb.Config{Root: root, Registry: registry, Output: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Stop(context.Background()); err != nil {
 			t.Error(err)
@@ -78,31 +73,23 @@ func TestStack(t *testing.T) {
 func createTable(t *testing.T, root, endpoint string) {
 	t.Helper()
 	read, err := template.Load(filepath.Join(root, "template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	declared, err := read.Resolve(template.Values{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	client := awsdynamodb.NewFromConfig(aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(endpoint),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
 		}),
 	})
-	if err := dynamodb.CreateTable(t.Context(), client, "slipway", declared.Tables["Table"]); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, dynamodb.CreateTable(t.Context(), client, "slipway", declared.Tables["Table"]))
 }
 
 func serveKMS(t *testing.T) string {
 	t.Helper()
 	key := fixtures.Key(t)
 	service, err := kms.New(kms.Config{Key: key, ARN: keyARN, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
 	return server.URL

@@ -12,15 +12,14 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // ofAgents returns the events about agents: type, revision, reason and message.
 func (f *fixture) ofAgents(t *testing.T, ref deployment.Ref) (found [][4]string) {
 	t.Helper()
 	all, err := f.Events().Deployment(ref.Workspace, ref.Deployment).Read(t.Context(), "", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, e := range all {
 		if strings.HasPrefix(string(e.Type), "agent.") {
 			found = append(found, [4]string{string(e.Type), e.Revision, e.Reason, e.Message})
@@ -72,9 +71,7 @@ func TestOnlyTheFirstEndOfASeriesIsTold(t *testing.T) {
 	f.alarm(t, ref, first, "the agent exited with code 11")
 	seeRecovered := func(d deployment.Deployment) {
 		t.Helper()
-		if err := f.Recovered(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.Recovered(t.Context(), d))
 	}
 	seeRecovered(d)
 	f.wantOfAgents(t, ref, crashed)
@@ -119,9 +116,7 @@ func TestOnlyTheAgentThatServesIsToldOf(t *testing.T) {
 	f.alarm(t, ref, second, "it ended too")
 	f.wantOfAgents(t, ref, [4]string{"agent.crashed", first, "AGENT_ENDED", "it ended"}, [4]string{"agent.crashed", second, "AGENT_ENDED", "it ended too"})
 
-	if err := f.Delete(t.Context(), ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), ref, deployment.Deletion{}))
 	f.alarm(t, ref, second, "it is deleted")
 	all, err := f.Events().Deployment(ref.Workspace, ref.Deployment).Read(t.Context(), "", 1000)
 	if err != nil || all[len(all)-1].Type != event.DeploymentDeleted {

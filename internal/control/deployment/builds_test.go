@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // queried is a table that counts the items that queries return.
@@ -32,9 +33,7 @@ func (f *fixture) deployNext(t *testing.T, ref deployment.Ref) string {
 		f.patch(t, ref, again)
 	}
 	d, r := f.carry(t, ref)
-	if err := f.Promote(t.Context(), d, r); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Promote(t.Context(), d, r))
 	return r.Revision
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // try makes a second revision that is a canary of the given percent, and returns the active
@@ -22,9 +23,7 @@ func (f *fixture) try(t *testing.T, percent int) (active, canary revision.Revisi
 	active = f.promote(t, created.Ref)
 	f.patch(t, created.Ref, again)
 	d, r := f.carry(t, created.Ref)
-	if err := f.BeginCanary(t.Context(), d, r); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.BeginCanary(t.Context(), d, r))
 	return active, f.revision(t, d.Ref, r.Revision)
 }
 
@@ -66,9 +65,7 @@ func TestTheShareOfACanary(t *testing.T) {
 func (f *fixture) serving(t *testing.T, deploymentID, thread string) string {
 	t.Helper()
 	release, err := f.Serving(t.Context(), workspace, deploymentID, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return release.Revision
 }
 
@@ -101,9 +98,7 @@ func TestACanaryChangesNothingThatIsShown(t *testing.T) {
 	f.promote(t, created.Ref)
 	f.patch(t, created.Ref, again)
 	d, r := f.carry(t, created.Ref)
-	if err := f.BeginCanary(t.Context(), d, r); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.BeginCanary(t.Context(), d, r))
 	during := f.get(t, d.Ref)
 	if during.Canary != 10 || during.Version() != d.Version() || during.Updated != d.Updated {
 		t.Errorf("got %+v, was %+v", during, d)
@@ -111,9 +106,7 @@ func TestACanaryChangesNothingThatIsShown(t *testing.T) {
 	if err := f.BeginCanary(t.Context(), d, r); err == nil {
 		t.Error("it has begun twice")
 	}
-	if err := f.EndCanary(t.Context(), during); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.EndCanary(t.Context(), during))
 	if after := f.get(t, d.Ref); after.Canary != 0 || after.Version() != d.Version() {
 		t.Errorf("got %+v after the end", after)
 	}

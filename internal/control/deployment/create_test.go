@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // sameDeployment compares the members that deployments show, not the number of their changes.
@@ -179,9 +180,7 @@ func TestAClientThatLeavesDoesNotHoldUpTheRollout(t *testing.T) {
 		Table: afterWrite{f.table, leave}, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now,
 	})
 	d, err := leaving.Create(ctx, fromGit("weather"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got := f.engine.all(); len(got) != 1 || got[0].Name != d.Latest {
 		t.Errorf("started %v, want the rollout of %s", got, d.Latest)
 	}

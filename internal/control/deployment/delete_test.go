@@ -16,13 +16,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func (f *fixture) delete(t *testing.T, ref deployment.Ref) {
 	t.Helper()
-	if err := f.Delete(t.Context(), ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), ref, deployment.Deletion{}))
 }
 
 func TestADeletedDeploymentLeavesTheListAndItsName(t *testing.T) {
@@ -137,9 +136,7 @@ func TestErasingGoesPageByPage(t *testing.T) {
 			forgotten = append(forgotten, ref.Revision)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 	}
 	if diff := cmp.Diff(want, forgotten); diff != "" || pages < 2 {
 		t.Errorf("forgotten in %d pages (-want +got):\n%s", pages, diff)

@@ -16,9 +16,7 @@ import (
 func (f *fixture) secrets(t *testing.T, ref deployment.Ref, sealed []byte) []deployment.Secret {
 	t.Helper()
 	secrets, err := f.Secrets(t.Context(), ref, sealed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return secrets
 }
 
@@ -145,9 +143,7 @@ func (f *fixture) opened(t *testing.T, ref deployment.Ref, sealed []byte) string
 		return ""
 	}
 	plain, err := f.Open(t.Context(), ref, sealed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(plain)
 }
 

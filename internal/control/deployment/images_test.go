@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // pushes is a registry that accepts everything.
@@ -48,9 +49,7 @@ func TestImagesAreKeptUntilAllIsKnown(t *testing.T) {
 			kept, asked = images, true
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		slices.Sort(kept)
 		return kept, asked
 	}
@@ -102,9 +101,7 @@ func TestAttackImagesThatBelongToOthers(t *testing.T) {
 		for _, member := range []string{"init_containers", "sidecars"} {
 			request := fromImage("agent")
 			spec, err := json.Marshal(map[string]any{member: []any{map[string]any{"name": "c", "image": image}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			request.SourceConfig.ResourceSpec = spec
 			wantImage(t, f, request, member, image, good)
 		}

@@ -85,9 +85,7 @@ func (f *fixture) replaced(t *testing.T) (deployment.Deployment, revision.Ref) {
 	first := f.promote(t, d.Ref)
 	f.patch(t, d.Ref, again)
 	f.promote(t, d.Ref)
-	if err := f.Retired(t.Context(), f.get(t, d.Ref), first.Revision); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Retired(t.Context(), f.get(t, d.Ref), first.Revision))
 	return f.get(t, d.Ref), first.Ref
 }
 

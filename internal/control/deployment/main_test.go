@@ -116,36 +116,28 @@ func fromImage(name string) deployment.NewDeployment {
 func (f *fixture) create(t testing.TB, request deployment.NewDeployment) deployment.Deployment {
 	t.Helper()
 	d, err := f.Create(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return d
 }
 
 func (f *fixture) patch(t *testing.T, ref deployment.Ref, patch deployment.Patch) deployment.Deployment {
 	t.Helper()
 	d, err := f.Patch(t.Context(), ref, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return d
 }
 
 func (f *fixture) get(t *testing.T, ref deployment.Ref) deployment.Deployment {
 	t.Helper()
 	d, err := f.Get(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return d
 }
 
 func (f *fixture) revision(t *testing.T, ref deployment.Ref, id string) revision.Revision {
 	t.Helper()
 	_, r, err := f.GetRevision(t.Context(), ref.Revision(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return r
 }
 
@@ -153,9 +145,7 @@ func (f *fixture) revision(t *testing.T, ref deployment.Ref, id string) revision
 func (f *fixture) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
 	found, err := f.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, record.Window{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found.Items
 }
 
@@ -166,8 +156,6 @@ func (f *fixture) overdue(t *testing.T, dueBy time.Time) (found []deployment.Dep
 		found = append(found, d)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func named(name string) workspacesecret.Ref {
@@ -67,9 +68,7 @@ func (f *fixture) given(t *testing.T, ref deployment.Ref) ([]deployment.Secret, 
 func (f *fixture) wantGiven(t *testing.T, ref deployment.Ref, want ...deployment.Secret) {
 	t.Helper()
 	got, err := f.given(t, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("secrets of the agent (-want +got):\n%s", diff)
 	}
@@ -147,9 +146,7 @@ func TestReferencesThatAreRefused(t *testing.T) {
 func (f *fixture) users(t *testing.T, name string) map[string][]string {
 	t.Helper()
 	found, err := f.WorkspaceSecrets().Users(t.Context(), named(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	users := map[string][]string{}
 	for _, user := range found {
 		users[user.Deployment] = user.Keys
@@ -187,16 +184,12 @@ func TestASecretIsUsedAsLongAsARevisionMayNeedIt(t *testing.T) {
 	// Revision a will be retired, and b is the active revision.
 	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}})
 	present := f.get(t, d.Ref)
-	if err := f.Retired(t.Context(), present, present.Retiring); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Retired(t.Context(), present, present.Retiring))
 	// A rollback may go to revision a.
 	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}})
 	f.promote(t, d.Ref)
 	present = f.get(t, d.Ref)
-	if err := f.Retired(t.Context(), present, present.Retiring); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Retired(t.Context(), present, present.Retiring))
 	f.wantUsers(t, "search", map[string][]string{id: {"b"}})
 	if _, _, err := f.WorkspaceSecrets().Patch(t.Context(), named("search"), workspacesecret.Patch{Data: map[string]*string{"a": nil}}); err != nil {
 		t.Errorf("a key that nobody needs: %v", err)
@@ -247,9 +240,7 @@ func (f *fixture) wantNoItems(t *testing.T, queries ...table.Query) {
 	t.Helper()
 	for _, query := range queries {
 		items, err := table.AllItems(t.Context(), f.table, query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, item := range items {
 			if item.Text("kind") == "secret_use" || item.Bool("gone") {
 				t.Errorf("%s: %v is left", query.PK, item.Key)
@@ -316,9 +307,7 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 		t.Error(err)
 	}
 	// Only a restored table can cause this.
-	if err := f.table.Transact(t.Context(), table.Delete{Key: named("search").Key()}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.table.Transact(t.Context(), table.Delete{Key: named("search").Key()}))
 	wantUnusable(revision.ReasonSecretMissing, `secret_references[0]: the workspace has no secret "search" with the key "a" any more.`)
 	if _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err == nil {
 		t.Error("its limits are not known, and that is no error")

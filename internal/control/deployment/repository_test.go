@@ -12,15 +12,14 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // credential creates credentials for the host of fromGit, and returns their id.
 func (f *fixture) credential(t *testing.T) string {
 	t.Helper()
 	c, err := f.integrations.CreateCredential(t.Context(), integration.NewCredential{Workspace: workspace, Host: "git.test", User: "u", Token: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return c.Integration
 }
 
@@ -31,9 +30,7 @@ func (f *fixture) watched(t *testing.T, ref deployment.Ref) string {
 	if errors.Is(err, table.ErrNotFound) {
 		return ""
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return item.Text("branch")
 }
 
@@ -70,9 +67,7 @@ func TestTheWatchIsWhatTheDeploymentSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(d.Ref, "main")
-	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	want(d.Ref, "")
 }
 
@@ -84,9 +79,7 @@ func TestBuildIsAPatchOfTheSameRef(t *testing.T) {
 	request.SourceConfig.BuildOnPush, request.SourceConfig.IntegrationID = new(true), new(f.credential(t))
 	request.Secrets = []deployment.Secret{{Name: "A", Value: "b"}}
 	d := f.create(t, request)
-	if err := f.Build(t.Context(), workspace, d.Deployment, "abc"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Build(t.Context(), workspace, d.Deployment, "abc"))
 	built := f.get(t, d.Ref)
 	r := f.revision(t, d.Ref, built.Latest)
 	if r.Status != revision.Queued || *r.Config.RepoRef != "main" || r.IntegrationID == nil || *r.IntegrationID != *request.SourceConfig.IntegrationID || len(r.Secrets) == 0 {

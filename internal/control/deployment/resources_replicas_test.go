@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // scaled returns a size of replicas.
@@ -21,9 +22,7 @@ func scaled(replicas int) deployment.SourceConfig {
 func (f *fixture) wantReplicas(t *testing.T, want int64) {
 	t.Helper()
 	uses, err := (&quota.Usage{Table: f.table}).Of(t.Context(), workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, use := range uses {
 		if use.Name == quota.Replicas && *use.Used != want {
 			t.Errorf("%d replicas are counted, want %d", *use.Used, want)
@@ -59,9 +58,7 @@ func TestReplicasAreCounted(t *testing.T) {
 	d := f.create(t, image)
 	large := d.Latest
 	d, err := f.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: scaled(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	f.wantReplicas(t, 12)
 	limited(12)
 	if d, err = f.Get(t.Context(), d.Ref); err != nil {
@@ -69,12 +66,8 @@ func TestReplicasAreCounted(t *testing.T) {
 	}
 	d.Busy, d.Active, d.Previous = false, d.Latest, large
 	_, active, err := f.GetRevision(t.Context(), d.Revision(d.Active))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.RollBack(t.Context(), d, active, "It crashed."); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.RollBack(t.Context(), d, active, "It crashed."))
 	f.wantReplicas(t, 14)
 	if _, err := f.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: scaled(4)}); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("a change to more replicas: %v", err)
@@ -82,8 +75,6 @@ func TestReplicasAreCounted(t *testing.T) {
 	if _, err := f.Patch(t.Context(), d.Ref, deployment.Patch{RevisionConfig: revision.Config{ImageURI: new("registry.test/agent:2")}}); err != nil {
 		t.Errorf("a change to as many replicas: %v", err)
 	}
-	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	f.wantReplicas(t, 11)
 }

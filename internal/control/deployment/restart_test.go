@@ -75,9 +75,7 @@ func TestWhatCannotBeRestarted(t *testing.T) {
 	d := f.create(t, fromGit("weather"))
 	refused("one of another workspace", deployment.Ref{Workspace: id.New(f.clock.Now()), Deployment: d.Deployment}, fault.NotFound)
 	failed, r := f.carry(t, d.Ref)
-	if err := f.Fail(t.Context(), failed, r, "START_FAILED", "it ended"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Fail(t.Context(), failed, r, "START_FAILED", "it ended"))
 	refused("one that was never deployed", d.Ref, fault.Conflict)
 	f.delete(t, d.Ref)
 	refused("one that is being deleted", d.Ref, fault.Conflict)
@@ -159,8 +157,6 @@ func TestWhoAsksWhatServesIsToldOfTheNewestRestart(t *testing.T) {
 			t.Fatalf("got %s since %q (%v), want %s since %q", release.Revision, restart, err, active, want)
 		}
 		want = id.New(f.clock.Now())
-		if err := f.Restarted(t.Context(), d.Ref, want); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.Restarted(t.Context(), d.Ref, want))
 	}
 }

@@ -66,9 +66,7 @@ func (f *fixture) carry(t *testing.T, ref deployment.Ref) (deployment.Deployment
 func (f *fixture) promote(t *testing.T, ref deployment.Ref) revision.Revision {
 	t.Helper()
 	d, r := f.carry(t, ref)
-	if err := f.Promote(t.Context(), d, r); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Promote(t.Context(), d, r))
 	return r
 }
 
@@ -113,9 +111,7 @@ func TestTheNewestQueuedRevisionGoesNext(t *testing.T) {
 				f.patch(t, created.Ref, again)
 			}
 			d, r := f.carry(t, created.Ref)
-			if err := c.end(f, t, d, r); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, c.end(f, t, d, r))
 			want := []revision.Status{c.status, revision.Skipped, revision.Skipped, revision.Queued}
 			if diff := cmp.Diff(want, f.statuses(t, d.Ref)); diff != "" {
 				t.Errorf("statuses (-want +got):\n%s", diff)
@@ -186,9 +182,7 @@ func TestAFailedRolloutLeavesTheActiveRevision(t *testing.T) {
 	first := f.promote(t, created.Ref)
 	f.patch(t, created.Ref, again)
 	d, r := f.carry(t, created.Ref)
-	if err := f.Fail(t.Context(), d, r, "REASON", "words"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Fail(t.Context(), d, r, "REASON", "words"))
 	d, r = f.get(t, d.Ref), f.revision(t, d.Ref, r.Revision)
 	if d.Active != first.Revision || d.Busy || d.Retiring != "" || r.Status != revision.DeployFailed || r.Reason != "REASON" || r.Message != "words" {
 		t.Errorf("got %+v and %+v, want the first active and the second failed", d, r)
@@ -210,9 +204,7 @@ func TestWritesOfARolloutThatWasOvertaken(t *testing.T) {
 	f := setUp(t)
 	created := f.create(t, fromGit("weather"))
 	d, r := f.carry(t, created.Ref)
-	if err := f.Fail(t.Context(), d, r, "REASON", "words"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Fail(t.Context(), d, r, "REASON", "words"))
 	want := f.get(t, d.Ref)
 	for name, write := range map[string]func() error{
 		"Advance": func() error { return f.Advance(t.Context(), d, r.Change(f.clock.Now(), revision.Deployed)) },
@@ -252,20 +244,14 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	want("in flight again", 1)
 	f.promote(t, d.Ref)
 	want("with a release that is to go", 1)
-	if err := f.Retired(t.Context(), f.get(t, d.Ref), first.Revision); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Retired(t.Context(), f.get(t, d.Ref), first.Revision))
 	want("without it", 0)
 	f.clock.Pass(time.Hour)
-	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	want("deleted", 1)
 	f.clock.Pass(time.Hour)
 	before := f.get(t, d.Ref)
-	if err := f.Renew(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Renew(t.Context(), before))
 	want("renewed", 1)
 	if after := f.get(t, d.Ref); after.Version() != before.Version() || !after.Updated.Equal(before.Updated) {
 		t.Errorf("the lease changed what clients see: version %d of %v, before %d of %v", after.Version(), after.Updated, before.Version(), before.Updated)
@@ -387,9 +373,7 @@ func TestReadingSeesWhatChangesWithoutTheVersion(t *testing.T) {
 	f.promote(t, d.Ref)
 	for _, graphs := range [][]string{{"agent", "other"}, {"other"}, {}} {
 		before := f.get(t, d.Ref)
-		if err := f.Learn(t.Context(), before, graphs); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.Learn(t.Context(), before, graphs))
 		if after := f.get(t, d.Ref); !slices.Equal(after.Graphs, graphs) || after.Version() != before.Version() {
 			t.Errorf("it has the graphs %v in version %d, want %v in %d", after.Graphs, after.Version(), graphs, before.Version())
 		}

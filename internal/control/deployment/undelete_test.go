@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const window = 7 * 24 * time.Hour
@@ -28,18 +29,14 @@ const window = 7 * 24 * time.Hour
 // deleteWithin deletes a deployment with a recovery window.
 func (f *fixture) deleteWithin(t *testing.T, ref deployment.Ref, window time.Duration) deployment.Deployment {
 	t.Helper()
-	if err := f.Delete(t.Context(), ref, deployment.Deletion{Window: window}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), ref, deployment.Deletion{Window: window}))
 	return f.get(t, ref)
 }
 
 func (f *fixture) undelete(t *testing.T, ref deployment.Ref) deployment.Deployment {
 	t.Helper()
 	d, err := f.Undelete(t.Context(), ref, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(f.get(t, ref), d, sameDeployment); diff != "" {
 		t.Errorf("what was answered is not what is read (-read +answered):\n%s", diff)
 	}
@@ -70,9 +67,7 @@ func TestUndeleteGivesEverythingBack(t *testing.T) {
 	created := f.create(t, request)
 	f.promote(t, created.Ref)
 	project, err := f.TracingProject(t.Context(), created.Ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	deleted := f.deleteWithin(t, created.Ref, window)
 	if deleted.Status != deployment.AwaitingDelete || !deleted.PurgeAt.Equal(deleted.Updated.Add(window)) {
 		t.Errorf("it is %s until %v", deleted.Status, deleted.PurgeAt)
@@ -127,9 +122,7 @@ func TestUndeleteGivesEverythingBack(t *testing.T) {
 		t.Errorf("the audit log says %+v (%v)", log, err)
 	}
 	told, err := f.Events().Deployment(workspace, created.Deployment).Read(t.Context(), "", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var types []event.Type
 	for _, e := range told {
 		types = append(types, e.Type)
@@ -180,12 +173,8 @@ func TestUndeleteAfterTheProjectWasDeleted(t *testing.T) {
 	f := setUp(t)
 	d := f.create(t, fromGit("weather"))
 	before, err := f.TracingProject(t.Context(), d.Ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{Window: window, TracingProject: true}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.Delete(t.Context(), d.Ref, deployment.Deletion{Window: window, TracingProject: true}))
 	f.undelete(t, d.Ref)
 	after, err := f.TracingProject(t.Context(), d.Ref)
 	if err != nil || after.ID == before.ID || after.Name != "weather" {
@@ -261,9 +250,7 @@ func TestAWindowIsOnlyEverEndedEarlier(t *testing.T) {
 
 	other := f.create(t, fromGit("other"))
 	f.deleteWithin(t, other.Ref, window)
-	if err := f.Delete(t.Context(), other.Ref, deployment.Deletion{Force: true, Window: window}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), other.Ref, deployment.Deletion{Force: true, Window: window}))
 	if _, err := f.Undelete(t.Context(), other.Ref, nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("deleted by force: got %v", err)
 	}
@@ -290,12 +277,8 @@ func TestReconcileLeavesAWindowAlone(t *testing.T) {
 	if !looksAt(2 * time.Minute) {
 		t.Error("nobody sees to it that it is stopped")
 	}
-	if err := f.Rest(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Renew(t.Context(), f.get(t, d.Ref)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Rest(t.Context(), d))
+	check.Must(t, f.Renew(t.Context(), f.get(t, d.Ref)))
 	if looksAt(window-time.Minute) || !looksAt(window+2*time.Minute) {
 		t.Error("reconcile does not look at it just when its window is over")
 	}
@@ -359,9 +342,7 @@ func TestWhatADeletedDeploymentTookIsGivenUpWithIt(t *testing.T) {
 	request.SourceConfig.IntegrationID = &credential
 	for _, request := range []deployment.NewDeployment{at(l, "placed", ""), request} {
 		d := f.deleteWithin(t, f.create(t, request).Ref, window)
-		if err := f.BeginPurge(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.BeginPurge(t.Context(), d))
 		if more, err := f.EraseRevisions(t.Context(), d.Ref, func(revision.Ref) error { return nil }); more || err != nil {
 			t.Fatal(more, err)
 		}

@@ -62,9 +62,7 @@ func uploading(t *testing.T) (*fixture, *uploads, deployment.Deployment) {
 func (f *fixture) upload(t *testing.T, ref deployment.Ref) upload.Ref {
 	t.Helper()
 	to, grant, err := f.Upload(t.Context(), ref, "https://slipway.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if grant.URL != "https://slipway.test/"+to.Path() {
 		t.Errorf("it is to be uploaded to %s", grant.URL)
 	}
@@ -80,9 +78,7 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	next := func(end func(context.Context, deployment.Deployment, revision.Revision) error) {
 		all = append(all, f.upload(t, d.Ref))
 		at, r := f.carry(t, d.Ref)
-		if err := end(t.Context(), at, r); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, end(t.Context(), at, r))
 	}
 	fail := func(ctx context.Context, d deployment.Deployment, r revision.Revision) error {
 		return f.Fail(ctx, d, r, build.ReasonSourceInvalid, "no tarball")
@@ -98,9 +94,7 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 		t.Helper()
 		at := f.get(t, d.Ref)
 		err := f.ForgetBuilds(t.Context(), at, 2, func(context.Context, string) error { return nil })
-		if err := errors.Join(err, f.ForgetUploads(t.Context(), at, kept)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, errors.Join(err, f.ForgetUploads(t.Context(), at, kept)))
 	}
 	forget()
 	if diff := cmp.Diff(all, kept.kept); diff != "" {
@@ -108,9 +102,7 @@ func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
 	}
 	f.clock.Pass(25 * time.Hour)
 	waiting, _, err := f.Upload(t.Context(), d.Ref, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	forget()
 	if diff := cmp.Diff(append(all[3:], waiting), kept.kept); diff != "" {
 		t.Errorf("a day later (-want +got):\n%s", diff)
@@ -164,9 +156,7 @@ func TestOnlyUploadedSourcesHaveUploads(t *testing.T) {
 	}
 	git := f.create(t, fromGit("git"))
 	refused(git.Ref, fault.Invalid, "only available for 'internal_source' source deployments")
-	if err := f.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	refused(d.Ref, fault.Conflict, "is being deleted")
 	f.Store = deployment.NewStore(deployment.Config{Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now})
 	other := f.create(t, deployment.NewDeployment{Workspace: fromGit("").Workspace, Name: "other", Source: revision.InternalSource})

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -262,9 +263,7 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	want(err)
 	request.Secrets = []deployment.Secret{{Name: "KEY", Value: "v"}}
 	d, err := store.Create(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	_, err = store.Patch(t.Context(), d.Ref, deployment.Patch{Secrets: &[]deployment.Secret{}})
 	want(err)
 	f.keep(t, "search", map[string]string{"a": "v"})
@@ -276,9 +275,7 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 		t.Errorf("the secrets that are there count: %v", err)
 	}
 	other, err := store.Create(t.Context(), fromImage("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	_, err = store.Patch(t.Context(), other.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{ResourceSpec: volumes}})
 	want(err)
 }

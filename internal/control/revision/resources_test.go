@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestDefaultsOfAResourceSpec fills in each value that is not given.
@@ -54,8 +55,6 @@ func TestDefaultsOfAResourceSpec(t *testing.T) {
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(text), &value))
 	return value
 }

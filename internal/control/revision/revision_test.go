@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -25,22 +26,16 @@ var (
 
 func write(t *testing.T, tb table.Table, change revision.Change) {
 	t.Helper()
-	if err := tb.Transact(t.Context(), change.Write); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), change.Write))
 }
 
 // read returns the revision as it is for a deployment with that slot.
 func read(t *testing.T, tb table.Table, slot string) revision.Revision {
 	t.Helper()
 	item, err := tb.Get(t.Context(), ref.Key())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	r, err := revision.Decode(ref, item, slot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return r
 }
 
@@ -79,9 +74,7 @@ func TestQueuedMeansSkippedOnceSuperseded(t *testing.T) {
 		for slot, superseded := range map[string]bool{"": false, "r1": false, "r2": false, "r3": true} {
 			item := revision.Put(ref, revision.Spec{}, status, made).Write.(table.Put).Item
 			r, err := revision.Decode(ref, &item, slot)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			want := status
 			if superseded && status == revision.Queued {
 				want = revision.Skipped
@@ -258,9 +251,7 @@ func TestDecodeRefusesOtherItems(t *testing.T) {
 func releases(t *testing.T, tb table.Table) []table.Key {
 	t.Helper()
 	items, err := table.AllItems(t.Context(), tb, keys.Releases())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var found []table.Key
 	for _, item := range items {
 		found = append(found, item.Key)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/wire"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // at is a target whose agent answers at a URL.
@@ -58,9 +59,7 @@ func TestAnAnswerBeginsBeforeTheRequestIsDone(t *testing.T) {
 		Dir: t.TempDir(), Token: "token", Target: at{endpoint: compute.Endpoint{URL: agent.URL, Token: "invoke"}},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	release := make(chan struct{})
 	host.agents = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -74,14 +73,10 @@ func TestAnAnswerBeginsBeforeTheRequestIsDone(t *testing.T) {
 
 	url := server.URL + wire.Path(wire.Agent, "w", "d", "r") + invocations
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("the whole request"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	request.Header.Set("Authorization", "Bearer invoke")
 	response, err := server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer response.Body.Close()
 	part := make([]byte, len("a part, "))
 	if _, err := io.ReadFull(response.Body, part); err != nil {

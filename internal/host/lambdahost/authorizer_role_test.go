@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // callers is an auth.Authenticator of keys and of tokens, which are valid for each tenant
@@ -45,9 +46,7 @@ func TestHandlersKnowWhoCalls(t *testing.T) {
 		log, _ := newLog()
 		answer, err := lambdahost.Authorizer(&callers{found: want}, nil, &deployments{}, time.Now, log)(
 			invocation(t, time.Minute), question(t, `{"X-Api-Key": ["good"]}`, controlPlane))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for name, value := range answer.Context {
 			if _, ok := value.(string); !ok {
 				t.Errorf("%s is a %T: API Gateway makes strings of all values", name, value)
@@ -55,9 +54,7 @@ func TestHandlersKnowWhoCalls(t *testing.T) {
 		}
 		answer.Context["principalId"] = "p"
 		context, err := json.Marshal(answer.Context)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		wantCaller(t, string(context), want)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // keys is an auth.Authenticator that counts its calls.
@@ -141,13 +142,9 @@ func TestThePolicy(t *testing.T) {
 	e.Headers = map[string]string{"x-api-key": "good"}
 	log, _ := newLog()
 	answer, err := lambdahost.Authorizer(&keys{known: map[string]string{"good": workspace}}, nil, &deployments{}, time.Now, log)(invocation(t, time.Minute), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text, err := json.Marshal(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var got, want any
 	decode(t, text, &got)
 	decode(t, []byte(`{

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
 	tenancy "github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -31,9 +32,7 @@ func TestTheAuthServiceBehindAGateway(t *testing.T) {
 	mux := web.NewMux(log)
 	workspaces := tenancy.NewStore(tb, clock.System)
 	w, err := workspaces.Create(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if err := controlplane.Register(mux, controlplane.Config{
 		AuthService:   authservice.New(authservice.Config{Table: tb, Sealer: key, Now: clock.System, Log: log, Private: outbound.Everywhere}),
 		Tenancy:       controlplane.Tenancy{Workspaces: workspaces},
@@ -48,9 +47,7 @@ func TestTheAuthServiceBehindAGateway(t *testing.T) {
 			"multiValueHeaders": map[string][]string{"Content-Type": {"application/json"}, "Host": {"api.test"}},
 			"requestContext":    map[string]any{"path": "/v" + path, "stage": "v", "domainName": "api.test", "authorizer": json.RawMessage(authorizer)},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		answer, _ := call(t, mux, string(members))
 		return answer.StatusCode, answer.Body
 	}
@@ -61,9 +58,7 @@ func TestTheAuthServiceBehindAGateway(t *testing.T) {
 		"provider_id": "calendar", "name": "Calendar", "client_id": oauthtest.ClientID, "client_secret": oauthtest.ClientSecret,
 		"auth_url": oauth.URL + "/authorize", "token_url": oauth.URL + "/token", "uses_pkce": true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if status, body := send("POST", "/api-host/v2/auth/providers", string(provider), own, nil); status != http.StatusOK {
 		t.Fatalf("got %d %s", status, body)
 	}

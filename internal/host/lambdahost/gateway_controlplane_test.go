@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -48,9 +49,7 @@ func TestTheControlPlaneBehindAGateway(t *testing.T) {
 			"httpMethod": method, "path": path, "body": body, "multiValueHeaders": map[string][]string{"Content-Type": {"application/json"}},
 			"requestContext": map[string]any{"path": "/v" + path, "authorizer": json.RawMessage(authorizer)},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		answer, _ := call(t, mux, string(members))
 		var decoded map[string]any
 		decode(t, []byte(answer.Body), &decoded)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -66,9 +67,7 @@ func start(t *testing.T, program string, environment ...string) *runtimeAPI {
 		pending: make(chan *answered), output: output(filepath.Join(t.TempDir(), "output")),
 	}
 	written, err := os.Create(string(api.output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", api.next)
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/{kind}", api.post)
@@ -104,9 +103,7 @@ func start(t *testing.T, program string, environment ...string) *runtimeAPI {
 func self(t *testing.T, name string, environment ...string) *runtimeAPI {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return start(t, program, append(environment, variableFunction+"="+name)...)
 }
 

@@ -83,9 +83,7 @@ func event(t testing.TB, members string) events.APIGatewayProxyRequest {
 		all[name] = value
 	}
 	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var e events.APIGatewayProxyRequest
 	decode(t, text, &e)
 	return e
@@ -103,9 +101,7 @@ func call(t *testing.T, handler http.Handler, members string) (events.APIGateway
 	t.Helper()
 	log, logged := newLog()
 	answer, err := lambdahost.Buffered(handler, log)(invocation(t, time.Minute), event(t, members))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return answer, logged
 }
 

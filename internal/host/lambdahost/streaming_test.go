@@ -188,9 +188,7 @@ func TestAStreamIsClosedByItsReader(t *testing.T) {
 		<-r.Context().Done()
 	})
 	answer, err := lambdahost.Streaming(handler, log, time.Hour)(invocation(t, time.Minute), event(t, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if err := answer.Close(); err != nil || !ended {
 		t.Errorf("closed with %v before the handler had ended", err)
 	}

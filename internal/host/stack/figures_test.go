@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestFiguresAreInTheEmbeddedMetricFormat reads each line as CloudWatch does: the metrics and
@@ -32,9 +33,7 @@ func TestFiguresAreInTheEmbeddedMetricFormat(t *testing.T) {
 	var got []map[string]float64
 	for lines := json.NewDecoder(&written); lines.More(); {
 		var line map[string]json.RawMessage
-		if err := lines.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, lines.Decode(&line))
 		got = append(got, valuesOf(t, line, at, [][]string{{}, {"Deployment"}}, "Deployment", "d"))
 	}
 	ended := func(failed float64) map[string]float64 {
@@ -54,9 +53,7 @@ func TestTheMetricOfScalingIsOfTheReleaseAlone(t *testing.T) {
 	figures := stack.Figures{Log: lambdahost.NewLog(&written, slog.LevelInfo), Namespace: "Slipway/test", Now: func() time.Time { return at }}
 	figures.Busy(t.Context(), compute.Ref{Workspace: "w", Deployment: "d", Revision: "r"}, 90500*time.Millisecond)
 	var line map[string]json.RawMessage
-	if err := json.Unmarshal(written.Bytes(), &line); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(written.Bytes(), &line))
 	got := valuesOf(t, line, at, [][]string{{"Revision"}}, "Revision", "r")
 	if diff := cmp.Diff(map[string]float64{"RunSeconds Seconds": 90.5}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -75,9 +72,7 @@ func valuesOf(t *testing.T, line map[string]json.RawMessage, at time.Time, dimen
 			Metrics    []struct{ Name, Unit string }
 		}
 	}
-	if err := json.Unmarshal(line["_aws"], &meta); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(line["_aws"], &meta))
 	if meta.Timestamp != at.UnixMilli() || len(meta.CloudWatchMetrics) != 1 || meta.CloudWatchMetrics[0].Namespace != "Slipway/test" {
 		t.Fatalf("got %+v", meta)
 	}

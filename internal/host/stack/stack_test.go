@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // variables are an environment.
@@ -148,9 +149,7 @@ func TestOnlyTheWebhookFunctionSendsToPrivateAddresses(t *testing.T) {
 		v := complete()
 		v["SLIPWAY_PRIVATE_ADDRESSES"], v["SLIPWAY_LOOPBACK_ADDRESSES"] = c.private, c.loopback
 		s, err := stack.Open(v.get, slog.New(slog.DiscardHandler), everything...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		ctx, sent := s.Sending(t.Context())
 		sent()
 		if sends := ctx != t.Context(); sends != c.sends {
@@ -166,9 +165,7 @@ func TestClientsOfACdnHaveTheirOwnAddresses(t *testing.T) {
 	v := complete()
 	v["SLIPWAY_CDN_NETWORKS"], v["SLIPWAY_CLIENT_ADDRESS_HEADER"] = "192.0.2.0/24, 198.51.100.7/32", "CF-Connecting-IP"
 	s, err := stack.Open(v.get, slog.New(slog.DiscardHandler), everything...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	seen := ""
 	mux := s.Mux()
 	mux.Handle("/address", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.RemoteAddr }))
@@ -257,9 +254,7 @@ func open(t *testing.T, s *service, extra variables) *stack.Stack {
 	v["AWS_ENDPOINT_URL"] = s.URL
 	maps.Copy(v, extra)
 	opened, err := stack.Open(v.get, slog.New(slog.DiscardHandler), everything...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return opened
 }
 
@@ -288,9 +283,7 @@ func TestTheKeyIsReadOnFirstUse(t *testing.T) {
 	}
 	service.breaks(false)
 	sealed, err := sealer.Seal(t.Context(), bound, []byte("text"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if plain, err := sealer.Open(t.Context(), bound, sealed); err != nil || string(plain) != "text" {
 		t.Errorf("got %q, %v", plain, err)
 	}

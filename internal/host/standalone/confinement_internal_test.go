@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackWhereNothingConfines has agents of a second workspace on a machine without the means to
@@ -41,12 +42,8 @@ func TestAttackWhereTheDataIsOutOfReach(t *testing.T) {
 		return
 	}
 	closed := filepath.Join(t.TempDir(), "closed")
-	if err := os.Mkdir(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := childtest.Open(filepath.Dir(closed)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Mkdir(closed, 0o700))
+	check.Must(t, childtest.Open(filepath.Dir(closed)))
 	why := closed
 	if os.Geteuid() != 0 {
 		why = "the server is not root"

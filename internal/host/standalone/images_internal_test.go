@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/url"
 	"testing"
 )
@@ -12,9 +13,7 @@ func TestTheHostOfImages(t *testing.T) {
 		"http://localhost": "localhost", "http://slipway": "slipway:80", "https://slipway": "slipway:443", "http://slipway:8080": "slipway:8080",
 	} {
 		parsed, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := imageHost(parsed); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"syscall"
 	"testing"
 )
@@ -11,20 +12,14 @@ func TestALockThatIsClosedIsFree(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	lock, err := LockDirectory(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	inherited, err := syscall.Dup(int(lock.File.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer syscall.Close(inherited)
 	if _, err := LockDirectory(data); err == nil {
 		t.Error("two have the directory")
 	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, lock.Close())
 	if lock, err = LockDirectory(data); err != nil {
 		t.Fatal(err)
 	}

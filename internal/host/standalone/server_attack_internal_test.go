@@ -52,9 +52,7 @@ func TestAttackWhoMayReachTheServerUsesNotItsMachine(t *testing.T) {
 		{"127.0.0.1:0", "", &no, false},
 	} {
 		listener, err := net.Listen("tcp", c.listen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		s := &Server{listener: listener, baseURL: c.base}
 		if c.base == "" {
 			s.baseURL = TLS{}.url(listener.Addr())

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var errTable = errors.New("the table has trouble")
@@ -63,9 +64,7 @@ func TestAPassLooksAtRolloutsAndRunsThatAreDue(t *testing.T) {
 	t.Parallel()
 	tb := &asked{}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	if err := reconciler(tb, time.Now, slog.New(slog.DiscardHandler)).Once(t.Context(), at); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, reconciler(tb, time.Now, slog.New(slog.DiscardHandler)).Once(t.Context(), at))
 	if got := tb.to.Load(); tb.rollouts.Load() != 1 || tb.leases.Load() == 0 || !strings.HasPrefix(got.(string), "2026-03-01T12:00:00.000000Z") {
 		t.Errorf("asked %d times for rollouts up to %v, %d times for runs", tb.rollouts.Load(), got, tb.leases.Load())
 	}

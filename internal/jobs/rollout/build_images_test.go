@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // images is a registry that notes the images that it must keep.
@@ -72,9 +73,7 @@ func TestPushedImages(t *testing.T) {
 	var ids, names []string
 	push := func() {
 		repository, err := m.images.Repository(t.Context(), registry.Ref(d.Ref))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		image := fmt.Sprintf("%s@sha256:%064d", repository, len(ids))
 		s.patch(t, d.Ref, deployment.Patch{RevisionConfig: revision.Config{ImageURI: &image}})
 		d = s.settle(t, d.Ref)
@@ -114,9 +113,7 @@ func TestPushedImages(t *testing.T) {
 		t.Errorf("kept are %v, want %s among them", m.images.kept, names[3])
 	}
 
-	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
 	if !slices.Contains(m.images.erased, d.Deployment) {
 		t.Errorf("erased are the images of %v", m.images.erased)

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // tried is a request for a deployment whose revisions are canaries first.
@@ -40,9 +41,7 @@ func (s *server) served(t *testing.T, d deployment.Deployment) map[string]int {
 	by := map[string]int{}
 	for n := range 200 {
 		release, err := s.deployments.Serving(t.Context(), d.Workspace, d.Deployment, fmt.Sprintf("0197a000-0000-7000-8000-%012x", n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		by[release.Revision]++
 	}
 	return by
@@ -108,9 +107,7 @@ func TestACanaryServesItsShare(t *testing.T) {
 func (s *server) told(t *testing.T, d deployment.Deployment) (types []string) {
 	t.Helper()
 	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, e := range events {
 		types = append(types, fmt.Sprintf("%s %s %s", e.Type, e.Status, e.Reason))
 	}
@@ -304,9 +301,7 @@ func TestACanaryThatIsLostIsStartedAgain(t *testing.T) {
 func TestACanaryWhoseWorkflowIsLost(t *testing.T) {
 	t.Parallel()
 	s, _, first, d := onTrial(t)
-	if err := s.workflow.Stop(t.Context(), "rollout", d.Latest, "lost"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.workflow.Stop(t.Context(), "rollout", d.Latest, "lost"))
 	s.rescue(t)
 	s.wantAtRest(t, d.Ref, revision.DeployFailed)
 	if r := s.revision(t, d.Ref, d.Latest); r.Reason != compute.ReasonInternal {

@@ -111,9 +111,7 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 		Functions:     map[string]workflow.TaskFunc{"rollout": s.task, "runner": s.task, "webhook": s.task},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s.threads = thread.NewStore(tb, clock.System, quota.Limits{}, slog.Default())
 	stored := deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: m.now, Log: log, Integrations: m.credentials}
 	config := rollout.Config{
@@ -162,9 +160,7 @@ func (s *server) overdue(t *testing.T) (found []deployment.Deployment) {
 		found = append(found, d)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found
 }
 
@@ -242,18 +238,14 @@ func (s *server) settle(t *testing.T, ref deployment.Ref) deployment.Deployment 
 func (s *server) get(t *testing.T, ref deployment.Ref) deployment.Deployment {
 	t.Helper()
 	d, err := s.deployments.Get(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return d
 }
 
 func (s *server) revision(t *testing.T, ref deployment.Ref, id string) revision.Revision {
 	t.Helper()
 	_, r, err := s.deployments.GetRevision(t.Context(), ref.Revision(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return r
 }
 
@@ -261,9 +253,7 @@ func (s *server) revision(t *testing.T, ref deployment.Ref, id string) revision.
 func (s *server) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
 	found, err := s.deployments.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, record.Window{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found.Items
 }
 
@@ -291,18 +281,14 @@ func again(ref string) deployment.Patch {
 func (s *server) create(t *testing.T, request deployment.NewDeployment) deployment.Deployment {
 	t.Helper()
 	d, err := s.deployments.Create(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return d
 }
 
 func (s *server) patch(t *testing.T, ref deployment.Ref, patch deployment.Patch) deployment.Deployment {
 	t.Helper()
 	d, err := s.deployments.Patch(t.Context(), ref, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return d
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAttackARevisionWithoutTheKeyOfEncryptedData deploys a repository with its own encryption, and
@@ -61,9 +62,7 @@ func builtBefore(spec build.Spec) build.Result {
 func (m *machine) forgetRules(t *testing.T, ref revision.Ref) {
 	t.Helper()
 	before := table.Update{Key: ref.Key(), Set: table.Attrs{"build": `{"builder": "v0"}`}}
-	if err := record.Commit(t.Context(), m.table, record.Write(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, record.Commit(t.Context(), m.table, record.Write(before)))
 }
 
 // refused is the outcome of a build of a repository with auth.

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -28,9 +29,7 @@ func TestAListenerIsToldWhereAndWhatToRun(t *testing.T) {
 			d.SourceConfig.ListenerConfig = &deployment.ListenerConfig{K8sNamespace: &namespace}
 		}
 		got, err := r.release(t.Context(), d, rev)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		want := compute.Placement{Listener: "l", Namespace: namespace}
 		if diff := cmp.Diff(want, got.Placement); diff != "" || got.Artifact.Image != "image" {
 			t.Errorf("image %q, placement (-want +got):\n%s", got.Artifact.Image, diff)

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // lazy is an engine that accepts every start and does nothing.
@@ -33,9 +34,7 @@ func TestARolloutThatWasNeverStartedIsStarted(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	d, err := m.neglected(s).Create(t.Context(), fromGit("weather"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s.rescue(t)
 	s.settle(t, d.Ref)
 	s.wantAtRest(t, d.Ref, revision.Deployed)
@@ -46,9 +45,7 @@ func TestATeardownThatWasNeverStartedIsStarted(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
-	if err := m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	s.rescue(t)
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
 	s.wantGone(t, d)
@@ -60,12 +57,8 @@ func TestRescueLeavesAloneWhatIsWithinItsLease(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	d, err := m.neglected(s).Create(t.Context(), fromGit("weather"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.rollout.Rescue(t.Context(), clock.System()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, s.rollout.Rescue(t.Context(), clock.System()))
 	if _, err := s.workflow.Describe(t.Context(), workflow.Rollout, d.Latest); err == nil {
 		t.Error("the rollout was started within its lease")
 	}
@@ -157,9 +150,7 @@ func TestARevisionWhoseWorkflowEndedWithoutItIsFailed(t *testing.T) {
 				m := newMachine(t)
 				s := m.start(t, m.table)
 				d, err := m.neglected(s).Create(t.Context(), fromGit("weather"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				for _, step := range rolloutSteps {
 					if step.name == at.name {
 						break
@@ -186,9 +177,7 @@ func (s *server) perform(t *testing.T, step string, d deployment.Deployment) {
 	input, err := json.Marshal(map[string]string{
 		"step": step, "workspace_id": d.Workspace, "deployment_id": d.Deployment, "revision_id": d.Latest,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, err := s.rollout.Task(t.Context(), input); err != nil {
 		t.Fatal(err)
 	}
@@ -205,9 +194,7 @@ func TestTheQueueGoesOnAfterARescue(t *testing.T) {
 	first := s.create(t, fromGit("weather"))
 	<-waiting
 	s.patch(t, first.Ref, again("dev"))
-	if err := s.workflow.Stop(t.Context(), workflow.Rollout, first.Latest, "by hand"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.workflow.Stop(t.Context(), workflow.Rollout, first.Latest, "by hand"))
 	m.builder.hold(false)
 	s.rescue(t)
 	s.settle(t, first.Ref)
@@ -258,15 +245,11 @@ func TestOneThatCannotBeReadDoesNotKeepTheOthers(t *testing.T) {
 	var made []deployment.Deployment
 	for _, name := range []string{"one", "two"} {
 		d, err := m.neglected(s).Create(t.Context(), fromGit(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		made = append(made, d)
 	}
 	spoil := table.Update{Key: made[0].Key(), Body: []byte("{")}
-	if err := m.table.Transact(t.Context(), spoil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.table.Transact(t.Context(), spoil))
 	if err := s.rollout.Rescue(t.Context(), farFuture); err == nil || !strings.Contains(err.Error(), made[0].Deployment) || !strings.Contains(err.Error(), deployment.Stuck) {
 		t.Errorf("got %v, want the deployment that cannot be read", err)
 	}
@@ -317,9 +300,7 @@ func TestForceLeavesBehindOnlyWhatCannotBeRemoved(t *testing.T) {
 func force(t *testing.T, deployments *deployment.Store, ref deployment.Ref) {
 	t.Helper()
 	for _, forced := range []bool{false, true} {
-		if err := deployments.Delete(t.Context(), ref, deployment.Deletion{Force: forced}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, deployments.Delete(t.Context(), ref, deployment.Deletion{Force: forced}))
 	}
 }
 
@@ -332,9 +313,7 @@ func TestOneThatCannotBeRescuedDoesNotKeepTheOthers(t *testing.T) {
 	var torn []deployment.Deployment
 	for _, name := range []string{"one", "two"} {
 		d := s.settle(t, s.create(t, fromGit(name)).Ref)
-		if err := m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}))
 		torn = append(torn, d)
 	}
 	s.rollout.Workflow = ended{s.workflow, workflow.Failed}

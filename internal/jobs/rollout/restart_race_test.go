@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestARestartBringsNoReleaseBackThatFails for a fault of the platform, whatever part of it is
@@ -125,9 +126,7 @@ func TestARestartWhereNothingServes(t *testing.T) {
 			d := s.create(t, fromGit("weather"))
 			<-waiting
 			restart, err := s.deployments.Restart(t.Context(), d.Ref)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			<-awaits
 			c.end(t, s, d)
 			s.awaitEnd(t, workflow.Restart, restart.ID)

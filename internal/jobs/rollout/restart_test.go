@@ -31,9 +31,7 @@ var restartSteps = []string{"Restart", "AwaitRestart"}
 func (s *server) restart(t *testing.T, ref deployment.Ref) deployment.Restart {
 	t.Helper()
 	restart, err := s.deployments.Restart(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s.awaitEnd(t, workflow.Restart, restart.ID)
 	return restart
 }
@@ -43,9 +41,7 @@ func (s *server) restart(t *testing.T, ref deployment.Ref) deployment.Restart {
 func (s *server) ofRestarts(t *testing.T, ref deployment.Ref) (found []event.Event) {
 	t.Helper()
 	all, err := s.deployments.Events().Deployment(ref.Workspace, ref.Deployment).Read(t.Context(), "", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, e := range all {
 		if strings.HasPrefix(string(e.Type), "deployment.restart") {
 			found = append(found, e.Event)
@@ -411,9 +407,7 @@ func TestNoRestartKeepsTheProcess(t *testing.T) {
 	m.target.hold(true)
 	waiting := m.target.entering("AwaitRestart")
 	restart, err := s.deployments.Restart(t.Context(), d.Ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	<-waiting
 	s.stop(t, func() {})
 	if found := s.ofRestarts(t, d.Ref); len(found) != 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // cancel stops a revision, and checks that it is INTERRUPTED at once.
@@ -120,9 +121,7 @@ func TestARolloutThatDiedIsCancelledByReconcile(t *testing.T) {
 	s.kill()
 	s = m.start(t, m.table)
 	s.cancel(t, d.Ref, d.Latest)
-	if err := s.workflow.Stop(t.Context(), "rollout", d.Latest, "lost"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.workflow.Stop(t.Context(), "rollout", d.Latest, "lost"))
 	s.rescue(t)
 	s.wantFree(t, d.Ref, nil, nil)
 }
@@ -137,9 +136,7 @@ func TestARedeployedRevisionIsNotBuiltAgain(t *testing.T) {
 	s.patch(t, first.Ref, again("dev"))
 	second := s.settle(t, first.Ref)
 	d, err := s.deployments.Redeploy(t.Context(), first.Revision(first.Active), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if d.Latest == first.Active || *d.RevisionConfig.RepoRef != "main" || d.CommitSHA != "commit-of-main" {
 		t.Errorf("got %+v, want a new revision of the first one's commit", d)
 	}

@@ -282,9 +282,7 @@ func TestRestoreStartsWhatShouldRunOnly(t *testing.T) {
 	first.kill()
 	stopped := m.start(t, m.table)
 	stopped.kill()
-	if err := stopped.deployments.Delete(t.Context(), deleted.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, stopped.deployments.Delete(t.Context(), deleted.Ref, deployment.Deletion{}))
 	tokens := map[string]string{}
 	for _, id := range []string{serving.Active, replaced.Active} {
 		release, _ := m.target.release(id)
@@ -292,9 +290,7 @@ func TestRestoreStartsWhatShouldRunOnly(t *testing.T) {
 	}
 	m.target.lose()
 	s := m.start(t, m.table)
-	if err := s.rollout.Restore(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.rollout.Restore(t.Context()))
 	want := []string{serving.Active, replaced.Active}
 	slices.Sort(want)
 	if got := m.target.left(); !slices.Equal(got, want) {

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -46,9 +47,7 @@ func TestARepositoryBecomesTheActiveRelease(t *testing.T) {
 func (s *server) executionStatus(t *testing.T, machine workflow.Machine, name string) workflow.Status {
 	t.Helper()
 	execution, err := s.workflow.Describe(t.Context(), machine, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return execution.Status
 }
 
@@ -144,9 +143,7 @@ func TestAnImageWithoutAContainerEngineFailsInWords(t *testing.T) {
 	if r.Reason != compute.ReasonNoContainerEngine || !strings.Contains(r.Message, "container engine") {
 		t.Errorf("got %s: %s", r.Reason, r.Message)
 	}
-	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
 	s.wantGone(t, d)
 }
@@ -218,9 +215,7 @@ func TestNoSecretIsInAWorkflow(t *testing.T) {
 	s.patch(t, d.Ref, again("dev"))
 	d = s.settle(t, d.Ref)
 	m.target.fail("Apply", 0)
-	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	release, _ := m.target.release(d.Active)
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
 	text := m.log.String()

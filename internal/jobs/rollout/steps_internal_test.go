@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAStepIsRepeatedWithinBounds has steps that answer again a few times or always, and a step
@@ -54,18 +55,14 @@ func TestStepsAreThoseOfTheMachines(t *testing.T) {
 	var named []string
 	for _, machine := range []workflow.Machine{workflow.Rollout, workflow.Restart, workflow.Teardown} {
 		text, err := statemachines.Files.ReadFile(string(machine) + ".asl.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var definition struct {
 			States map[string]struct {
 				Type       string
 				Parameters struct{ Payload struct{ Step string } }
 			}
 		}
-		if err := json.Unmarshal(text, &definition); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(text, &definition))
 		for name, state := range definition.States {
 			if state.Type != "Task" {
 				continue

@@ -14,23 +14,20 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // deleteAndAwait deletes a deployment and waits for its teardown.
 func (s *server) deleteAndAwait(t *testing.T, d deployment.Deployment) {
 	t.Helper()
-	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
 }
 
 // deleteWithin deletes a deployment with a recovery window.
 func (s *server) deleteWithin(t *testing.T, d deployment.Deployment, window time.Duration) {
 	t.Helper()
-	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{Window: window}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{Window: window}))
 }
 
 // wantGone checks that nothing is left of a deployment: no release, build, log or item, and
@@ -59,9 +56,7 @@ func (s *server) fillWithThreads(t *testing.T, ref deployment.Ref, n int) []thre
 	var threads []thread.Ref
 	for range n {
 		made, err := s.threads.Create(t.Context(), thread.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}, json.RawMessage("{}"), nil, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		s.fillWithEvents(t, made.Ref, 1)
 		threads = append(threads, made.Ref)
 	}
@@ -74,9 +69,7 @@ func (s *server) fillWithEvents(t *testing.T, ref thread.Ref, n int) {
 	for i := range n {
 		writes = append(writes, table.Put{Item: table.Item{Key: keys.Event(ref.Workspace, ref.Deployment, ref.Thread, int64(i))}})
 		if len(writes) == table.MaxWrites || i == n-1 {
-			if err := s.table.Transact(t.Context(), writes...); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, s.table.Transact(t.Context(), writes...))
 			writes = nil
 		}
 	}
@@ -208,9 +201,7 @@ func TestDeletingAgainStartsNoSecondTeardown(t *testing.T) {
 		<-goOn
 	})
 	for range 3 {
-		if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	}
 	<-reached
 	if got := s.get(t, d.Ref).Status; got != deployment.AwaitingDelete {
@@ -243,9 +234,7 @@ func TestTheNameOfADeletedDeploymentCanBeUsedAtOnce(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
-	if err := s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}))
 	next := s.settle(t, s.create(t, fromGit("weather")).Ref)
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
 	s.wantAtRest(t, next.Ref, revision.Deployed)

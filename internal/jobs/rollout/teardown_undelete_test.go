@@ -41,9 +41,7 @@ func (s *server) performed(step string) <-chan struct{} {
 func (s *server) undelete(t *testing.T, ref deployment.Ref) deployment.Deployment {
 	t.Helper()
 	d, err := s.deployments.Undelete(t.Context(), ref, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return d
 }
 
@@ -67,9 +65,7 @@ func TestADeploymentIsKeptInItsWindow(t *testing.T) {
 	if builds := s.builder.left(); !slices.Equal(builds, []string{d.Active}) || len(s.logs.left()) != 1 {
 		t.Errorf("builds %v and logs %v are kept", builds, s.logs.left())
 	}
-	if err := s.rollout.Rescue(t.Context(), clock.System().Add(longestWindow-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.rollout.Rescue(t.Context(), clock.System().Add(longestWindow-time.Hour)))
 	s.rescue(t) // the rescue leaves the deployment alone, too, because its window is not over
 
 	back := s.undelete(t, d.Ref)
@@ -101,9 +97,7 @@ func TestAWindowThatEndsEarlier(t *testing.T) {
 		stopped := s.performed("StopReleases")
 		s.deleteWithin(t, d, longestWindow)
 		<-stopped
-		if err := s.deployments.Delete(t.Context(), d.Ref, how); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.deployments.Delete(t.Context(), d.Ref, how))
 		s.awaitEnd(t, workflow.Teardown, d.Deployment+"-2")
 		if got := s.executionStatus(t, workflow.Teardown, d.Deployment); got != workflow.Aborted {
 			t.Errorf("the first teardown is %s", got)
@@ -156,9 +150,7 @@ func TestATeardownThatHasGivenUpWaitsForItsWindow(t *testing.T) {
 	s := m.start(t, m.table)
 	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
 	s.fillWithThreads(t, d.Ref, 2)
-	if err := m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{Window: longestWindow}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{Window: longestWindow}))
 	s.rollout.Workflow = ended{s.workflow, workflow.Failed}
 	s.rescue(t)
 	if got := s.get(t, d.Ref); !got.Stopped || got.Doomed() || len(s.target.left()) != 0 || len(s.builder.left()) != 1 {

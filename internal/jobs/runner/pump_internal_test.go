@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // answering returns the stream of an agent that sends data a number of times.
@@ -29,9 +30,7 @@ func answering(t *testing.T, data any, times int) *graph.Stream {
 		return nil
 	})
 	stream, err := graph.NewClient(nil).Invoke(t.Context(), agent, graph.Invocation{Operation: graph.OperationRun, Input: json.RawMessage("null")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return stream
 }
 
@@ -113,17 +112,13 @@ func TestAttackALargeEventThatStops(t *testing.T) {
 	room := budget.New(64 << 20)
 	ahead := newAhead(room, "hostile", 50*time.Millisecond, func() { close(slow) })
 	defer ahead.close()
-	if err := ahead.take(t.Context(), largeStep-1); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, ahead.take(t.Context(), largeStep-1))
 	select {
 	case <-slow:
 		t.Fatal("a small event has to hurry")
 	case <-time.After(200 * time.Millisecond):
 	}
-	if err := ahead.take(t.Context(), largeStep); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, ahead.take(t.Context(), largeStep))
 	select {
 	case <-slow:
 	case <-time.After(20 * time.Second):
@@ -151,9 +146,7 @@ func TestAttackAnAnswerWhoseReadingPanics(t *testing.T) {
 	t.Parallel()
 	agent := compute.Endpoint{URL: "http://127.0.0.1:1"}
 	stream, err := graph.NewClient(brokenTransport{}).Invoke(t.Context(), agent, graph.Invocation{Operation: graph.OperationRun})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	runner := &Runner{}
 	runner.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	ahead := newAhead(budget.New(1<<20), "a", time.Minute, func() {})

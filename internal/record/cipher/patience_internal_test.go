@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestPatienceForgets checks that what is remembered of deployments goes with its time, and that an
@@ -18,9 +19,7 @@ func TestPatienceForgets(t *testing.T) {
 	for i := range 1000 {
 		of = keys.DeploymentParts{Workspace: strconv.Itoa(i), Deployment: "d"}
 		end, err := p.begin(of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		end()
 		p.pause(of, silentPause)
 		now = now.Add(time.Second)
@@ -51,9 +50,7 @@ func TestPatienceCountsTheTimeOnce(t *testing.T) {
 	var ends []func()
 	for range 16 {
 		end, err := p.begin(of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		ends = append(ends, end)
 	}
 	now = now.Add(mostWaiting - time.Second)

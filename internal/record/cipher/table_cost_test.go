@@ -87,17 +87,13 @@ func BenchmarkFlush(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			below := table.Table(fixtures.Table(b))
 			if c.marks {
-				if err := below.Transact(b.Context(), cipher.Mark(workspace, deployment, time.Now())); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, below.Transact(b.Context(), cipher.Mark(workspace, deployment, time.Now())))
 			}
 			tb := below
 			if c.wraps {
 				h := handlers{forgets: true}
 				encrypted, err := cipher.Open(b.Context(), below, clock.System, h.ask)
-				if err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, err)
 				tb = encrypted
 			}
 			begin(b, tb, c.of)

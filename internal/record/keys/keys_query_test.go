@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -37,9 +38,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 		}
 		for len(writes) > 0 {
 			n := min(len(writes), table.MaxWrites)
-			if err := tb.Transact(t.Context(), writes[:n]...); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, tb.Transact(t.Context(), writes[:n]...))
 			writes = writes[n:]
 		}
 	}
@@ -55,9 +54,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 		indexed(keys.Execution("run", "x"), table.ByList, keys.RunningExecutionEntry("run", "x")),
 		table.Put{Item: table.Item{Key: keys.Execution("run", "a")}}, table.Put{Item: table.Item{Key: keys.Execution("rollout", "a")}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	put := func(key table.Key) table.Write { return table.Put{Item: table.Item{Key: key}} }
 	var auth []table.Write
 	for _, w := range []string{"w", "w2"} {
@@ -68,9 +65,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 				indexed(keys.AuthConnection(w, u, "t1"), table.ByList, keys.AuthConnectionListEntry(w, "t1", u)))
 		}
 	}
-	if err := tb.Transact(t.Context(), auth...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), auth...))
 	var git []table.Write
 	for _, w := range []string{"w", "w2"} {
 		git = append(git, put(keys.GitHubIntegration(w, "i2")), put(keys.GitHubIntegration(w, "i1")), put(keys.GitCredential(w, "c1")),
@@ -80,9 +75,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 			indexed(keys.PushWatch(w, "d1"), table.ByList, keys.PushWatchEntry(w, "h/r", "main", "d1")),
 			indexed(keys.PushWatch(w, "d3"), table.ByList, keys.PushWatchEntry(w, "h/r", "next", "d3")))
 	}
-	if err := tb.Transact(t.Context(), git...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), git...))
 	var listeners []table.Write
 	for _, w := range []string{"w", "w2"} {
 		for _, l := range []string{"l", "l2"} {
@@ -92,9 +85,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 				indexed(keys.ListenerRelease(w, "of-"+l, "r2"), table.ByList, keys.ListenerReleaseEntry(w, l, "r2")))
 		}
 	}
-	if err := tb.Transact(t.Context(), listeners...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), listeners...))
 	var frames []table.Write
 	for n := int64(1); n <= 3; n++ {
 		frames = append(frames, put(keys.Frame("w", "d1", "t1", n)), put(keys.CheckpointName("w", "d1", "t1", fmt.Sprint(n))))
@@ -103,9 +94,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 		}
 		frames = append(frames, put(keys.FrameSince("w", "d1", "t1", n, 1)), put(keys.FrameSince("w", "d1", "t1", n, 2)))
 	}
-	if err := tb.Transact(t.Context(), frames...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), frames...))
 	numbers := func(prefix string, of ...string) []string {
 		for i := range of {
 			of[i] = prefix + of[i]
@@ -163,9 +152,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 	}
 	permits := []table.Write{put(keys.PermitWait("w", "d1", 1, "r2")), put(keys.PermitWait("w", "d1", 1, "r1")), put(keys.Permit("w", "d1", 1, 11)), put(keys.Permit("w", "d1", 1, 2)),
 		put(keys.Permit("w", "d1", 2, 3)), put(keys.Permit("w", "d2", 1, 3)), put(keys.Permit("w2", "d1", 1, 3))}
-	if err := tb.Transact(t.Context(), permits...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), permits...))
 	if diff := cmp.Diff(numbers("W#w#D#d1#SEATS#01 ", "SEAT#02", "SEAT#11", "WAIT#r1", "WAIT#r2"), found(t, tb, keys.Permits("w", "d1", 1))); diff != "" {
 		t.Errorf("Permits (-want +got):\n%s", diff)
 	}
@@ -183,9 +170,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 func found(t *testing.T, tb table.Table, query table.Query) []string {
 	t.Helper()
 	items, err := table.AllItems(t.Context(), tb, query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var keys []string
 	for _, item := range items {
 		keys = append(keys, item.Key.PK+" "+item.Key.SK)

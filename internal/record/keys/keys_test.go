@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var due = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -153,18 +154,14 @@ func TestKeysAreWrittenAsTheyAreStored(t *testing.T) {
 func TestEveryKeyFunctionIsTested(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var made []string
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, declaration := range parsed.Decls {
 			if f, ok := declaration.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() && returnsKey(f) {
 				made = append(made, f.Name.Name)
@@ -416,7 +413,5 @@ func TestOnlyThisPackageWritesKeys(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -23,9 +24,7 @@ func TestQueriesOfTenancy(t *testing.T) {
 			writes = append(writes, put(keys.Member(w, x)), put(keys.APIKeyRecord(w, x)), put(keys.TrustRule(w, x)), put(keys.AuditEntry(w, x)))
 		}
 	}
-	if err := tb.Transact(t.Context(), writes...); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), writes...))
 	for name, c := range map[string]struct {
 		query table.Query
 		want  []table.Key
@@ -37,9 +36,7 @@ func TestQueriesOfTenancy(t *testing.T) {
 		"AuditLog":       {keys.AuditLog("w"), []table.Key{keys.AuditEntry("w", "1"), keys.AuditEntry("w", "2")}},
 	} {
 		items, err := table.AllItems(t.Context(), tb, c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var got []table.Key
 		for _, item := range items {
 			got = append(got, item.Key)

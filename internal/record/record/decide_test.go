@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -18,9 +19,7 @@ import (
 func TestEachDecisionCounts(t *testing.T) {
 	t.Parallel()
 	tb := fixtures.Table(t)
-	if err := tb.Transact(t.Context(), put(nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), put(nil)))
 	const writers, each = 8, 10
 	followed := make(chan int64, writers*each)
 	var all sync.WaitGroup
@@ -99,9 +98,7 @@ func TestAnErrorOfADecisionEndsIt(t *testing.T) {
 func TestARefusalIsNoLostRace(t *testing.T) {
 	t.Parallel()
 	tb, taken := fixtures.Table(t), errors.New("taken")
-	if err := tb.Transact(t.Context(), put(nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), put(nil)))
 	unwritten := table.Delete{Key: table.Key{PK: "p", SK: "other"}, If: table.Present()}
 	absent := table.Put{Item: table.Item{Key: key}, If: table.Absent()}
 	refuse := func(item *table.Item) error {

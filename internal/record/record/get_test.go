@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -25,9 +26,7 @@ func TestAnAbsentItemIsTheErrorOfTheCaller(t *testing.T) {
 	if _, err := record.Get(over, store, "thing", key, missing); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "get thing") {
 		t.Errorf("got %v from a table that does not answer", err)
 	}
-	if err := store.Transact(t.Context(), put(nil)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, store.Transact(t.Context(), put(nil)))
 	if item, err := record.Get(t.Context(), store, "thing", key, missing); err != nil || item.Key != key {
 		t.Errorf("got %v and %v", item, err)
 	}
@@ -37,9 +36,7 @@ func TestAllItemsAreDecodedInOrder(t *testing.T) {
 	t.Parallel()
 	store, torn := fixtures.Table(t), errors.New("torn")
 	for _, sk := range []string{"b", "a"} {
-		if err := store.Transact(t.Context(), table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: sk}}}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, store.Transact(t.Context(), table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: sk}}}))
 	}
 	name := func(item *table.Item) (string, error) { return item.Key.SK, nil }
 	if got, err := record.All(t.Context(), store, "things", table.Query{PK: "p", Limit: 1}, name); err != nil || strings.Join(got, "") != "ab" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -48,9 +49,7 @@ func TestARequestReadsSoMuchInVainOnly(t *testing.T) {
 		requests++
 		before := read
 		page, err := record.ListFrom(t.Context(), from, "things", query, window, last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if read-before > record.MostMisses+1 {
 			t.Errorf("request %d read %d items", requests, read-before)
 		}
@@ -86,18 +85,14 @@ func TestAPageEndsWithItsMatches(t *testing.T) {
 	stored := &counted{Table: fixtures.Table(t)}
 	for i := range 100 {
 		put := table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: fmt.Sprintf("%02d", i)}, Attrs: table.Attrs{"n": int64(i)}}}
-		if err := stored.Transact(t.Context(), put); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, stored.Transact(t.Context(), put))
 	}
 	third := func(item *table.Item) (int64, bool, error) { return item.Int("n"), item.Int("n")%3 == 0, nil }
 	var got []int64
 	for window := (record.Window{Limit: 10, Offset: 2}); ; {
 		stored.queries = 0
 		page, err := record.List(t.Context(), stored, "things", table.Query{PK: "p"}, window, third)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if len(page.Items) == 0 || stored.queries > 2 {
 			t.Errorf("a page has %d items and took %d queries, want some items and 2 queries at most", len(page.Items), stored.queries)
 		}
@@ -152,9 +147,7 @@ func TestAPageHasRoom(t *testing.T) {
 	stored := &counted{Table: fixtures.Table(t)}
 	for i := range 5 {
 		put := table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: fmt.Sprint(i)}, Body: []byte("0123456789")}}
-		if err := stored.Transact(t.Context(), put); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, stored.Transact(t.Context(), put))
 	}
 	all := func(item *table.Item) (string, bool, error) { return item.Key.SK, true, nil }
 	for _, c := range []struct {
@@ -169,9 +162,7 @@ func TestAPageHasRoom(t *testing.T) {
 		var pages []string
 		for window := c.window; len(pages) == 0 || window.Cursor != ""; {
 			page, err := record.List(t.Context(), stored, "things", table.Query{PK: "p"}, window, all)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			pages, window.Cursor = append(pages, strings.Join(page.Items, "")), page.Cursor
 		}
 		if got := strings.Join(pages, "|"); got != c.want {
@@ -186,9 +177,7 @@ func TestAListWithoutACursorReadsNoMoreItems(t *testing.T) {
 	stored := &counted{Table: fixtures.Table(t)}
 	for i := range 12 {
 		put := table.Put{Item: table.Item{Key: table.Key{PK: "p", SK: fmt.Sprintf("%02d", i)}}}
-		if err := stored.Transact(t.Context(), put); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, stored.Transact(t.Context(), put))
 	}
 	for behind, want := range map[string]int{"": 3, "05": 9} {
 		stored.items = 0

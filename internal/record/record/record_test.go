@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -22,14 +23,10 @@ func stored(t *testing.T, writes ...table.Write) *table.Item {
 	t.Helper()
 	tb := fixtures.Table(t)
 	for _, write := range writes {
-		if err := tb.Transact(t.Context(), write); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tb.Transact(t.Context(), write))
 	}
 	item, err := tb.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return item
 }
 

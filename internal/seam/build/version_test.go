@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestVersionIsStampedOrNoted(t *testing.T) {
@@ -46,9 +47,7 @@ func TestVersionOfAProgram(t *testing.T) {
 			t.Fatalf("%v: %s", err, output)
 		}
 		printed, err := exec.CommandContext(t.Context(), program).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := strings.TrimSpace(string(printed)); got != want {
 			t.Errorf("linked with %q: got %q, want %q", flags, got, want)
 		}

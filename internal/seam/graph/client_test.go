@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestInvokeSendsTheContract(t *testing.T) {
@@ -140,13 +141,9 @@ func TestAnUnknownMediaTypeBreaksTheContract(t *testing.T) {
 func TestAnAgentThatIsNotThereIsUnavailable(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	endpoint := compute.Endpoint{URL: "http://" + listener.Addr().String()}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, listener.Close())
 	_, err = newClient(t).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
 	if got, want := kind(err), "absent"; got != want {
 		t.Errorf("invoke: got %s, want %s", got, want)
@@ -219,9 +216,7 @@ func TestConnectionsAreKeptOpen(t *testing.T) {
 	client := graph.NewClient(transport)
 	for range 5 {
 		stream, err := client.Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if _, err := readAll(stream); err != nil {
 			t.Fatal(err)
 		}
@@ -237,9 +232,7 @@ func TestConnectionsAreKeptOpen(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	got, err := newClient(t).Describe(t.Context(), graphtest.Start(t, nil), false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, ok := got.Graphs["agent"]; !ok || len(got.Graphs) != 1 {
 		t.Errorf("got %v, want the graph agent", got.Graphs)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const weatherSource = "../../../infra/examples/weather"
@@ -39,12 +40,8 @@ func startWeather(t *testing.T, binary string) compute.Endpoint {
 	agent := exec.Command(binary)
 	agent.Env = []string{"HOST=127.0.0.1", "PORT=0", "SLIPWAY_INVOKE_TOKEN=" + endpoint.Token}
 	log, err := agent.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := agent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, agent.Start())
 	t.Cleanup(func() {
 		if err := agent.Process.Signal(syscall.SIGKILL); err == nil {
 			agent.Wait() // the error says that it was killed
@@ -90,9 +87,7 @@ func weatherServes(t *testing.T, endpoint compute.Endpoint) {
 	t.Run("answers", func(t *testing.T) {
 		t.Parallel()
 		events, err := readAll(invoke(t, endpoint, ask("weather in sf?", fast, "messages")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if diff := cmp.Diff([]string{"messages", "updates", "updates", "messages", "messages", "messages", "updates"}, names(events)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -131,9 +126,7 @@ func weatherIsBusyUntilItsRunStops(t *testing.T, endpoint compute.Endpoint) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stream, err := client.Invoke(ctx, endpoint, ask("weather in sf?", `{"node_delay_ms":0,"token_delay_ms":3600000}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer stream.Close()
 	if _, err := stream.Next(); err != nil {
 		t.Fatal(err)
@@ -162,14 +155,10 @@ func weatherIsUnavailableWhenItCrashes(t *testing.T, endpoint compute.Endpoint) 
 func healthOf(t *testing.T, endpoint compute.Endpoint) graph.Health {
 	t.Helper()
 	response, err := http.Get(endpoint.URL + "/ping")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer response.Body.Close()
 	var answer graph.Ping
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.NewDecoder(response.Body).Decode(&answer))
 	return answer.Status
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,9 +48,7 @@ func serveStream(t testing.TB, text string) compute.Endpoint {
 func invoke(t testing.TB, endpoint compute.Endpoint, invocation graph.Invocation) *graph.Stream {
 	t.Helper()
 	stream, err := newClient(t).Invoke(t.Context(), endpoint, invocation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if err := stream.Close(); err != nil {
 			t.Error(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestStreamsAreTakenApart(t *testing.T) {
@@ -95,9 +96,7 @@ func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 	stream := invoke(t, endpoint, graph.Invocation{Graph: "agent"})
 	for i := range 3 {
 		got, err := stream.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if diff := cmp.Diff(event("custom", fmt.Sprint(i)), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -126,16 +125,12 @@ func TestStoppingReachesTheAgent(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stream, err := newClient(t).Invoke(ctx, endpoint, graph.Invocation{Graph: "agent"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			defer stream.Close()
 			if _, err := stream.Next(); err != nil {
 				t.Fatal(err)
 			}
-			if err := stop(cancel, stream); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, stop(cancel, stream))
 			await(t, stopped, "the agent stops")
 			_, err = stream.Next()
 			if err == nil || err == io.EOF || kind(err) == "unavailable" || ctx.Err() != nil && !errors.Is(err, context.Canceled) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -19,9 +20,7 @@ func TestReadersHoldNoMoreThanThereIsRoomFor(t *testing.T) {
 	held := table.Budgeted(fixtures.Table(t))
 	large, small := table.Key{PK: "p", SK: "large"}, table.Key{PK: "p", SK: "small"}
 	err := held.Transact(t.Context(), table.Put{Item: table.Item{Key: large, Body: make([]byte, 100_000)}}, table.Put{Item: table.Item{Key: small, Body: []byte("x")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	const room = 700_000 // for two of them
 	bound, refused := budget.New(room), errors.New("no room")
 	open := func(owner int, wait time.Duration) *budget.Hold {

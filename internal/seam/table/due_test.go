@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -22,9 +23,7 @@ func plant(t *testing.T, count int) (table.Table, []table.Query) {
 	for _, shard := range shards {
 		for i := range count {
 			item := table.Item{Key: table.Key{PK: shard.PK, SK: fmt.Sprintf("%s%02d", shard.PK, i)}}
-			if err := stored.Transact(t.Context(), table.Put{Item: item}); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, stored.Transact(t.Context(), table.Put{Item: item}))
 		}
 	}
 	return stored, shards
@@ -108,9 +107,7 @@ func TestPassServesAnItemOnce(t *testing.T) {
 	}
 	for i := range 5 {
 		item := table.Item{Key: table.Key{PK: "a", SK: fmt.Sprint("a", i)}, Index: due(i, 0)}
-		if err := stored.Transact(t.Context(), table.Put{Item: item}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, stored.Transact(t.Context(), table.Put{Item: item}))
 	}
 	var got served
 	err := table.Pass{Shards: []table.Query{{Index: table.ByDue, PK: "due"}}, Page: 2}.Serve(t.Context(), stored, func(ctx context.Context, item *table.Item) error {
@@ -138,17 +135,13 @@ func TestPassTellsSharedTroubleOnce(t *testing.T) {
 func TestEraseKeepsWhatDoesNotGo(t *testing.T) {
 	t.Parallel()
 	stored, shards := plant(t, table.MaxWrites+20)
-	if err := table.Erase(t.Context(), stored, shards[0], func(item *table.Item) bool { return item.Key.SK != "a07" }); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, table.Erase(t.Context(), stored, shards[0], func(item *table.Item) bool { return item.Key.SK != "a07" }))
 	for i, want := range []int{1, table.MaxWrites + 20} {
 		if left, err := table.AllItems(t.Context(), stored, shards[i]); err != nil || len(left) != want {
 			t.Errorf("of %s %d items are left, want %d (%v)", shards[i].PK, len(left), want, err)
 		}
 	}
-	if err := table.Erase(t.Context(), stored, shards[1], nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, table.Erase(t.Context(), stored, shards[1], nil))
 	if left, err := table.AllItems(t.Context(), stored, shards[1]); err != nil || len(left) != 0 {
 		t.Errorf("%d items are left (%v)", len(left), err)
 	}

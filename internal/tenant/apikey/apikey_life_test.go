@@ -17,15 +17,14 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func (f *fixture) issue(t *testing.T, n apikey.NewKey) (apikey.Key, string) {
 	t.Helper()
 	k, key, err := f.Issue(t.Context(), n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return k, key
 }
 
@@ -67,9 +66,7 @@ func TestAKeyIsMadeWithItsNotesOrNotAtAll(t *testing.T) {
 func (f *fixture) list(t *testing.T, workspaceID string) []apikey.Key {
 	t.Helper()
 	list, err := f.List(t.Context(), workspaceID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return list
 }
 
@@ -148,9 +145,7 @@ func TestARevokedKeyIsGoodNoLonger(t *testing.T) {
 	}
 	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Admin})
 	f.Wait(t.Context()) // the note changes the record, and does not prevent the deletion
-	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Revoke(t.Context(), "one", k.ID))
 	f.wantBad(t, key, "The API key is not valid.")
 	f.wantGood(t, otherKey, workspace.Principal{Workspace: "one", Key: other.ID, Role: workspace.Editor})
 	if err := f.Revoke(t.Context(), "one", k.ID); !fault.Is(err, fault.NotFound) {
@@ -221,9 +216,7 @@ func TestWhenAKeyWasUsed(t *testing.T) {
 func (f *fixture) version(t *testing.T, k apikey.Key) int64 {
 	t.Helper()
 	item, err := f.table.Get(t.Context(), keys.APIKeyRecord(k.Workspace, k.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return item.Int(record.Version)
 }
 
@@ -272,13 +265,9 @@ func TestTheAuditLogHasTheKeys(t *testing.T) {
 	f := setUp(t)
 	ctx := audit.By(t.Context(), audit.Actor{Key: "k", Subject: "s", Request: "r"})
 	k, key, err := f.Issue(ctx, apikey.NewKey{Workspace: "one", Name: "ci", Role: workspace.Editor})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	f.clock.Pass(time.Second)
-	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Revoke(t.Context(), "one", k.ID))
 	got, _, err := audit.NewStore(f.table, f.clock.Now).List(t.Context(), "one", audit.Filter{}, record.Window{})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("got %v (%v)", got, err)

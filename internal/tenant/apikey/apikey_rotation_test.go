@@ -12,14 +12,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func keyring(t *testing.T, roots ...[]byte) *envelope.Keyring {
 	t.Helper()
 	r, err := envelope.NewKeyring(roots...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return r
 }
 
@@ -58,9 +57,7 @@ func TestAKeyMovesToTheNewestMAC(t *testing.T) {
 	first, second := envelope.NewRoot(), envelope.NewRoot()
 	before, after := keyring(t, first), keyring(t, first, second)
 	k, key, err := apikey.NewStore(f.table, before, f.clock.Now).Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Lifetime: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	macs := after.MACs("api key", []byte(key))
 	want := workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Editor}
 	f.Store = apikey.NewStore(f.table, after, f.clock.Now)
@@ -85,9 +82,7 @@ func TestAKeyMovesToTheNewestMAC(t *testing.T) {
 		t.Errorf("it looked %d times for other keys, want once for each key that it did not find", stale.asked)
 	}
 	f.Wait(t.Context())
-	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Revoke(t.Context(), "one", k.ID))
 	f.wantBad(t, key, "The API key is not valid.")
 	if f.stored(t, macs[0]) || f.stored(t, macs[1]) {
 		t.Error("it is still stored")
@@ -118,9 +113,7 @@ func TestARevocationWinsOverAMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-held.begun
-	if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Revoke(t.Context(), "one", k.ID))
 	held.let <- nil
 	mover.Wait(t.Context())
 	if got, err := mover.Authenticate(t.Context(), key); err == nil {
@@ -167,14 +160,10 @@ func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 	}
 	f.Store = apikey.NewStore(f.table, before, f.clock.Now)
 	_, key, err := f.Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Lifetime: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want("new", before.KeyID())
 	at := keys.APIKey(hex.EncodeToString(before.MAC("api key", []byte(key))))
-	if err := f.table.Transact(t.Context(), table.Update{Key: at, Unset: []string{"by"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.table.Transact(t.Context(), table.Update{Key: at, Unset: []string{"by"}}))
 	want("of an earlier version", "")
 	use := func() {
 		t.Helper()
@@ -197,9 +186,7 @@ func TestAKeyThatMovesIsFound(t *testing.T) {
 	first, second := envelope.NewRoot(), envelope.NewRoot()
 	after := keyring(t, first, second)
 	k, key, err := apikey.NewStore(f.table, keyring(t, first), f.clock.Now).Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	newest := keys.APIKey(hex.EncodeToString(after.MACs("api key", []byte(key))[0]))
 	other := apikey.NewStore(f.table, after, f.clock.Now)
 	moved := false

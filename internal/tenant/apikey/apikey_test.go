@@ -39,9 +39,7 @@ func setUp(t *testing.T) *fixture {
 	f.table = tb
 	f.Store = apikey.NewStore(tb, hasher, f.clock.Now)
 	for _, w := range []string{"one", "two"} {
-		if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}))
 	}
 	return f
 }
@@ -49,9 +47,7 @@ func setUp(t *testing.T) *fixture {
 func (f *fixture) create(t *testing.T, workspace string) string {
 	t.Helper()
 	key, err := f.Create(t.Context(), workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return key
 }
 
@@ -135,9 +131,7 @@ func TestAnotherKindOfItemIsNoKey(t *testing.T) {
 	f := setUp(t)
 	at := keys.APIKey(hex.EncodeToString(f.hasher.MAC("api key", []byte("slw_x"))))
 	item := table.Item{Key: at, Attrs: table.Attrs{"kind": "thread", "schema": int64(1)}, Body: []byte(`{"workspace_id":"one"}`)}
-	if err := f.table.Transact(t.Context(), table.Put{Item: item}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.table.Transact(t.Context(), table.Put{Item: item}))
 	if p, err := f.Authenticate(t.Context(), "slw_x"); err == nil {
 		t.Errorf("got %v, want an error", p)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -20,9 +21,7 @@ func TestAnotherProcessRevokesAKey(t *testing.T) {
 	other := fixtures.TableAt(t, f.file)
 	command := apikey.NewStore(other, f.hasher, clock.System)
 	f.wantGood(t, key, workspace.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
-	if err := command.Revoke(t.Context(), "one", k.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, command.Revoke(t.Context(), "one", k.ID))
 	f.wantBad(t, key, "The API key is not valid.")
 	f.Wait(t.Context())
 }
@@ -51,9 +50,7 @@ func TestARevokedKeyIsGoodForNobody(t *testing.T) {
 				}
 			})
 		}
-		if err := f.Revoke(t.Context(), "one", k.ID); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.Revoke(t.Context(), "one", k.ID))
 		revoked.Store(true)
 		senders.Wait()
 		f.Wait(t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -27,9 +28,7 @@ func setUp(t *testing.T) (*audit.Store, *sqlite.Table, *fixtures.Clock) {
 func list(t *testing.T, s *audit.Store, workspace string, page record.Window) (resources []string, next string) {
 	t.Helper()
 	entries, next, err := s.List(t.Context(), workspace, audit.Filter{}, page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, e := range entries {
 		resources = append(resources, e.Resource)
 	}
@@ -45,9 +44,7 @@ func TestAttackRefusalsBuryNothing(t *testing.T) {
 		t.Helper()
 		clock.Pass(time.Microsecond)
 		e := audit.Refusal(audit.By(t.Context(), audit.Actor{Key: key}), resource, "DELETE")
-		if err := s.AddRefusal(t.Context(), workspace, e); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.AddRefusal(t.Context(), workspace, e))
 	}
 	want := func(workspace string, n int) []audit.Entry {
 		t.Helper()
@@ -82,9 +79,7 @@ func TestPages(t *testing.T) {
 	add := func(workspace, resource string) {
 		t.Helper()
 		clock.Pass(time.Millisecond)
-		if err := s.Add(t.Context(), workspace, audit.New(t.Context(), audit.CreateKey, resource, "")); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.Add(t.Context(), workspace, audit.New(t.Context(), audit.CreateKey, resource, "")))
 	}
 	for _, resource := range []string{"1", "2", "3", "4", "5"} {
 		add("one", resource)
@@ -117,9 +112,7 @@ func TestFilters(t *testing.T) {
 		if i%10 == 0 {
 			e.Action, e.Outcome = audit.RevokeKey, audit.Refused
 		}
-		if err := s.Add(t.Context(), "w", e); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.Add(t.Context(), "w", e))
 	}
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	for name, c := range map[string]struct {
@@ -168,9 +161,7 @@ func TestAnEntrySaysWho(t *testing.T) {
 	actor := audit.Actor{Key: "k", Subject: "s", Request: "r"}
 	e := audit.New(audit.By(t.Context(), actor), audit.UpdateDeployment, "d", "words")
 	e.Outcome = audit.Refused
-	if err := s.Add(t.Context(), "w", e); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Add(t.Context(), "w", e))
 	got, _, err := s.List(t.Context(), "w", audit.Filter{}, record.Window{})
 	if err != nil || len(got) != 1 || got[0].ID == "" {
 		t.Fatalf("got %v (%v)", got, err)
@@ -199,9 +190,7 @@ func TestAnEntryStandsOrFallsWithItsTransaction(t *testing.T) {
 func TestEntriesAreKeptForMoreThanAYear(t *testing.T) {
 	t.Parallel()
 	s, _, clock := setUp(t)
-	if err := s.Add(t.Context(), "w", audit.New(t.Context(), audit.CreateKey, "k", "")); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Add(t.Context(), "w", audit.New(t.Context(), audit.CreateKey, "k", "")))
 	for _, c := range []struct {
 		after time.Duration
 		want  int
@@ -217,9 +206,7 @@ func TestAnotherKindOfItemIsNoEntry(t *testing.T) {
 	t.Parallel()
 	s, tb, _ := setUp(t)
 	item := table.Item{Key: keys.AuditEntry("w", "e"), Attrs: table.Attrs{"kind": "thread", "schema": int64(1)}, Body: []byte(`{}`)}
-	if err := tb.Transact(t.Context(), table.Put{Item: item}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: item}))
 	if entries, _, err := s.List(t.Context(), "w", audit.Filter{}, record.Window{}); err == nil {
 		t.Errorf("got %v", entries)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestAUserConsentsAndTheTokenIsHandedOut(t *testing.T) {
@@ -55,9 +56,7 @@ func TestTheConsentURLIsWhatOAuthAsksFor(t *testing.T) {
 	seen := map[string]bool{}
 	for range 3 {
 		u, err := url.Parse(f.ask(t, asking("read", "write"), authservice.Pending).URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		q := u.Query()
 		challenge, state := q.Get("code_challenge"), q.Get("state")
 		q.Del("code_challenge")
@@ -349,9 +348,7 @@ func TestTheIssuerMustBeTheProviders(t *testing.T) {
 			t.Errorf("%q: got %+v (%v)", iss, outcome, err)
 		}
 		for _, token := range f.tokens(t) {
-			if err := f.DeleteToken(t.Context(), token.TokenRef); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, f.DeleteToken(t.Context(), token.TokenRef))
 		}
 	}
 }

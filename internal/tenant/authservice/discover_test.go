@@ -25,9 +25,7 @@ func TestAProviderIsDiscoveredBehindAnMCPServer(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	p, err := f.Discover(t.Context(), f.discovery())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if !p.Dynamic || p.ClientID != "registered" || !p.HasSecret || p.ClientAuth != authservice.AuthPost || !p.UsesPKCE || p.Issuer != f.oauth.URL ||
 		p.MCPServerURL != f.oauth.URL+"/mcp" || p.RevocationURL != f.oauth.URL+"/revoke" {
 		t.Errorf("got %+v", p)

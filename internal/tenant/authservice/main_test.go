@@ -74,9 +74,7 @@ func (f *fixture) createProvider(t *testing.T, change ...func(*authservice.NewPr
 		c(&request)
 	}
 	p, err := f.CreateProvider(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return p
 }
 
@@ -87,9 +85,7 @@ func asking(scopes ...string) authservice.AuthRequest {
 func (f *fixture) ask(t *testing.T, r authservice.AuthRequest, want authservice.Status) authservice.Answer {
 	t.Helper()
 	answer, err := f.Authenticate(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if answer.Status != want {
 		t.Fatalf("got status %s, want %s", answer.Status, want)
 	}
@@ -129,9 +125,7 @@ func (f *fixture) connect(t *testing.T, r authservice.AuthRequest) authservice.A
 func (f *fixture) wait(t *testing.T, authID string, want authservice.Status) authservice.Answer {
 	t.Helper()
 	answer, err := f.Wait(t.Context(), workspace, authID, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if answer.Status != want {
 		t.Fatalf("got status %s (%s: %s), want %s", answer.Status, answer.Error, answer.ErrorDescription, want)
 	}
@@ -141,9 +135,7 @@ func (f *fixture) wait(t *testing.T, authID string, want authservice.Status) aut
 func (f *fixture) tokens(t *testing.T) []authservice.Token {
 	t.Helper()
 	found, err := f.ListTokens(t.Context(), owner, authservice.TokenFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found
 }
 
@@ -151,9 +143,7 @@ func (f *fixture) tokens(t *testing.T) []authservice.Token {
 func (f *fixture) events(t *testing.T) []authservice.EventType {
 	t.Helper()
 	found, err := f.ListEvents(t.Context(), owner, "", record.Window{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	types := []authservice.EventType{}
 	for _, event := range found {
 		types = append(types, event.Type)

@@ -18,6 +18,7 @@ import (
 	"github.com/go-oauth2/oauth2/v4/models"
 	"github.com/go-oauth2/oauth2/v4/server"
 	"github.com/go-oauth2/oauth2/v4/store"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // oauthServer is an OAuth 2.0 authorization server on a loopback port. The library implements
@@ -108,9 +109,7 @@ func newOAuthServer(t *testing.T) *oauthServer {
 
 func (o *oauthServer) addClient(t *testing.T, id, secret string) {
 	t.Helper()
-	if err := o.clients.Set(id, &models.Client{ID: id, Secret: secret, Domain: redirectURI, Public: secret == ""}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, o.clients.Set(id, &models.Client{ID: id, Secret: secret, Domain: redirectURI, Public: secret == ""}))
 }
 
 // token passes the request to the library, and remembers the answer.
@@ -281,9 +280,7 @@ func (o *oauthServer) visit(t *testing.T, consentURL string) url.Values {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := browser.Get(consentURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	location := answer.Header.Get("Location")
 	if !strings.HasPrefix(location, redirectURI+"?") {
@@ -291,9 +288,7 @@ func (o *oauthServer) visit(t *testing.T, consentURL string) url.Values {
 		t.Fatalf("the provider answered %s and sent the browser to %q: %s", answer.Status, location, body)
 	}
 	u, err := url.Parse(location)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if code := u.Query().Get("code"); code != "" {
 		o.set(func() { o.issued = append(o.issued, code) })
 	}

@@ -152,9 +152,7 @@ func TestADeletedProviderTakesItsTokensWithIt(t *testing.T) {
 	if err := f.DeleteProvider(t.Context(), other, providerID, nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("another workspace: got %v", err)
 	}
-	if err := f.DeleteProvider(t.Context(), workspace, providerID, nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.DeleteProvider(t.Context(), workspace, providerID, nil))
 	if err := f.DeleteProvider(t.Context(), workspace, providerID, nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("again: got %v", err)
 	}
@@ -194,9 +192,7 @@ func TestAPatchThatChangesNothingIsNoChange(t *testing.T) {
 		"nothing, once": {patch: authservice.ProviderPatch{Expect: nil}},
 	} {
 		before, err := f.Provider(t.Context(), workspace, providerID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if c.patch.Name == &made.Name {
 			c.patch.Name = &before.Name
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestACallerThatGoesLosesNoToken cancels the caller when the provider has answered but
@@ -277,9 +278,7 @@ func TestATokenThatIsDeletedWhileItIsRefreshedIsRevoked(t *testing.T) {
 		done <- err
 	}()
 	<-slow.held
-	if err := f.DeleteToken(t.Context(), f.tokens(t)[0].TokenRef); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.DeleteToken(t.Context(), f.tokens(t)[0].TokenRef))
 	close(slow.hold)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -332,9 +331,7 @@ func TestATokenThatIsRefreshedWhileItIsDeletedIsRevoked(t *testing.T) {
 	f.oauth.during("/revoke", func() {
 		once.Do(func() { f.ask(t, asking("read"), authservice.Completed) })
 	})
-	if err := f.DeleteToken(t.Context(), f.tokens(t)[0].TokenRef); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.DeleteToken(t.Context(), f.tokens(t)[0].TokenRef))
 	f.oauth.mu.Lock()
 	issued := slices.Clone(f.oauth.issued)
 	f.oauth.mu.Unlock()

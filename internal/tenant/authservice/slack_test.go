@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestSlackGivesTheTokenThatIsAskedFor has answers in Slack's form: a bot's token at the top
@@ -50,9 +51,7 @@ func TestSlackGivesTheTokenThatIsAskedFor(t *testing.T) {
 			request := asking("chat:write", "users:read")
 			pending := f.ask(t, request, authservice.Pending)
 			visited, err := url.Parse(pending.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			query := visited.Query()
 			for _, parameter := range []string{"scope", "user_scope", "team"} {
 				if !slices.Equal(query[parameter], c.asked[parameter]) {

@@ -29,9 +29,7 @@ func (f *fixture) imported(t *testing.T, change ...func(*authservice.ImportedTok
 		c(&in)
 	}
 	token, err := f.ImportToken(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return token
 }
 
@@ -55,9 +53,7 @@ func TestDeletingRevokesAtTheProviderFirst(t *testing.T) {
 			t.Errorf("the provider is down: got %v, %d tokens", err, len(f.tokens(t)))
 		}
 		f.oauth.recover()
-		if err := f.DeleteToken(t.Context(), ref); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.DeleteToken(t.Context(), ref))
 		if f.oauth.accepts(answer.Token) || len(f.oauth.revoked) != 1 || len(f.tokens(t)) != 0 {
 			t.Errorf("revoked %d, accepted %v, %d tokens left", len(f.oauth.revoked), f.oauth.accepts(answer.Token), len(f.tokens(t)))
 		}
@@ -244,9 +240,7 @@ func TestEventsArePagedNewestFirst(t *testing.T) {
 	var got []string
 	for offset := 0; offset < 6; offset += 2 {
 		page, err := f.ListEvents(t.Context(), owner, "", record.Window{Offset: offset, Limit: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, event := range page {
 			if event.Type != authservice.TokenImported || event.ProviderID != providerID || event.At.IsZero() {
 				t.Errorf("got %+v", event)
@@ -305,9 +299,7 @@ func TestAnAgentUsesWhatIsConnectedToIt(t *testing.T) {
 	if err := f.Disconnect(t.Context(), other, "assistant", made.ID); !fault.Is(err, fault.NotFound) {
 		t.Errorf("another workspace: got %v", err)
 	}
-	if err := f.Disconnect(t.Context(), workspace, "assistant", made.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.Disconnect(t.Context(), workspace, "assistant", made.ID))
 	if err := f.Disconnect(t.Context(), workspace, "assistant", made.ID); !fault.Is(err, fault.NotFound) {
 		t.Errorf("again: got %v", err)
 	}
@@ -344,19 +336,13 @@ func TestADeletedTokenIsTakenFromAllAgents(t *testing.T) {
 		}
 	}
 	left, err := f.table.Get(t.Context(), keys.AuthConnection(workspace, "agent#0", token.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.DeleteToken(t.Context(), token.TokenRef); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, f.DeleteToken(t.Context(), token.TokenRef))
 	if items, err := table.AllItems(t.Context(), f.table, keys.AuthConnectionList(workspace, token.Token)); err != nil || len(items) != 0 {
 		t.Errorf("%d connections are left (%v)", len(items), err)
 	}
 	// A connection that was made at that very moment has no effect.
-	if err := f.table.Transact(t.Context(), table.Put{Item: *left}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.table.Transact(t.Context(), table.Put{Item: *left}))
 	for _, agent := range []string{"agent#0", "agent#119"} {
 		if list, err := f.ListConnections(t.Context(), workspace, agent); err != nil || len(list) != 0 {
 			t.Errorf("%s: got %v (%v)", agent, list, err)
@@ -371,9 +357,7 @@ func TestATokenPatchThatChangesNothingIsNoChange(t *testing.T) {
 	token := f.imported(t)
 	full := authservice.TokenPatch{Label: new("home"), Metadata: json.RawMessage(`{"b": 1}`), Default: new(true)}
 	before, err := f.PatchToken(t.Context(), token.TokenRef, full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	events := f.events(t)
 	for _, patch := range []authservice.TokenPatch{{}, full, {Default: new(true)}} {
 		after, err := f.PatchToken(t.Context(), token.TokenRef, patch)

@@ -88,16 +88,12 @@ func TestClaimsOfADeadProcessAreVoid(t *testing.T) {
 	before, after := &fixture{Store: idempotency.NewStore(tb, key, now).Alone()}, &fixture{Store: idempotency.NewStore(tb, key, now).Alone()}
 	lost := before.claim(t, request("lost", "b"))
 	before.refuses(t, request("lost", "b"), fault.Conflict)
-	if err := before.claim(t, request("answered", "b")).Keep(t.Context(), answer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, before.claim(t, request("answered", "b")).Keep(t.Context(), answer))
 
 	after.replays(t, request("answered", "b"), answer)
 	after.claim(t, request("lost", "b"))
 	after.refuses(t, request("lost", "b"), fault.Conflict)
-	if err := lost.Keep(t.Context(), answer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, lost.Keep(t.Context(), answer))
 	// An answer of the lost attempt does not count.
 	after.refuses(t, request("lost", "b"), fault.Conflict)
 
@@ -109,9 +105,7 @@ func TestAnAnswerIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	for name, want := range map[string]idempotency.Answer{"with all": answer, "empty": {Status: 204}} {
-		if err := f.claim(t, request(name, "b")).Keep(t.Context(), want); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, f.claim(t, request(name, "b")).Keep(t.Context(), want))
 		f.replays(t, request(name, "b"), want)
 		f.clock.Pass(idempotency.Lease + time.Second) // an answer has no lease
 		f.replays(t, request(name, "b"), want)
@@ -126,9 +120,7 @@ func TestAKeyBelongsToOneRequest(t *testing.T) {
 	if diff := cmp.Diff([]any{"header", "Idempotency-Key"}, refusal.Details[0].Loc); diff != "" {
 		t.Errorf("place (-want +got):\n%s", diff)
 	}
-	if err := attempt.Keep(t.Context(), answer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, attempt.Keep(t.Context(), answer))
 	f.refuses(t, request("k", "other"), fault.Unprocessable)
 	f.claim(t, request("k2", "b"))
 	stranger := request("k", "b")
@@ -163,9 +155,7 @@ func TestAProcessThatDies(t *testing.T) {
 		t.Errorf("release of the slow one: %v", err)
 	}
 	f.refuses(t, request("k", "b"), fault.Conflict)
-	if err := next.Keep(t.Context(), answer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, next.Keep(t.Context(), answer))
 	f.replays(t, request("k", "b"), answer)
 }
 
@@ -174,9 +164,7 @@ func TestAnAnswerThatComesLateCounts(t *testing.T) {
 	f := setUp(t)
 	slow := f.claim(t, request("k", "b"))
 	f.clock.Pass(2 * idempotency.Lease)
-	if err := slow.Keep(t.Context(), answer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, slow.Keep(t.Context(), answer))
 	f.replays(t, request("k", "b"), answer)
 }
 
@@ -188,15 +176,11 @@ func TestATransactionSettlesItsKey(t *testing.T) {
 	work := func(name string, attempt *idempotency.Attempt) error {
 		t.Helper()
 		settled, err := attempt.AnswerWrite(t.Context(), answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return f.table.Transact(t.Context(), settled, table.Put{Item: table.Item{Key: keys.Workspace(name)}})
 	}
 	attempt := f.claim(t, request("k", "b"))
-	if err := work("done", attempt); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, work("done", attempt))
 	if err := attempt.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -221,22 +205,16 @@ func TestATransactionSettlesItsKey(t *testing.T) {
 func TestAReleasedKeyIsFree(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	if err := f.claim(t, request("k", "b")).Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.claim(t, request("k", "b")).Release(t.Context()))
 	f.claim(t, request("k", "other"))
 }
 
 func TestAnAnswerIsForgotten(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	if err := f.claim(t, request("k", "b")).Keep(t.Context(), answer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.claim(t, request("k", "b")).Keep(t.Context(), answer))
 	item, err := f.table.Get(t.Context(), keys.Answer(workspace, "k"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got, want := item.Expires, f.clock.Now().Add(idempotency.Kept).Truncate(time.Second); !got.Equal(want) {
 		t.Errorf("the table erases it at %s, want %s", got, want)
 	}
@@ -254,9 +232,7 @@ func TestNothingIsStoredInClear(t *testing.T) {
 	attempt := f.claim(t, r)
 	for _, moment := range []string{"claimed", "answered"} {
 		item, err := f.table.Get(t.Context(), keys.Answer(workspace, "k"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if bytes.Contains(item.Body, []byte("hunter2")) || bytes.Contains(item.Body, r.Fingerprint[:]) || bytes.Contains(item.Body, []byte("fingerprint")) {
 			t.Errorf("%s: the body is in clear", moment)
 		}
@@ -266,20 +242,14 @@ func TestNothingIsStoredInClear(t *testing.T) {
 			}
 		}
 		if moment == "claimed" {
-			if err := attempt.Keep(t.Context(), answer); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, attempt.Keep(t.Context(), answer))
 		}
 	}
 	// A text that is sealed for one workspace and key cannot be opened for another.
 	item, err := f.table.Get(t.Context(), keys.Answer(workspace, "k"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	item.Key = keys.Answer(workspace, "copy")
-	if err := f.table.Transact(t.Context(), table.Put{Item: *item}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.table.Transact(t.Context(), table.Put{Item: *item}))
 	if found, attempt, err := f.Claim(t.Context(), request("copy", "b")); err == nil {
 		t.Errorf("a copied answer: got %v, %v", found, attempt)
 	}

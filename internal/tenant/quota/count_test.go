@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -29,12 +30,8 @@ func TestReplicasAreExact(t *testing.T) {
 			}
 			if counted {
 				write, err := limits.Take(t.Context(), tb, clock.System(), quota.Deployments, workspace, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := tb.Transact(t.Context(), write); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
+				check.Must(t, tb.Transact(t.Context(), write))
 			}
 			var placed atomic.Int64
 			var all sync.WaitGroup
@@ -61,9 +58,7 @@ func TestReplicasAreExact(t *testing.T) {
 				}
 			}
 			used, err := (&quota.Usage{Table: tb, Limits: limits}).Of(t.Context(), workspace)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			for _, use := range used {
 				if use.Name == quota.Replicas && *use.Used != 5 {
 					t.Errorf("%d replicas are shown, want 5", *use.Used)

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -61,9 +62,7 @@ func TestThePoolIsExact(t *testing.T) {
 			if got != most {
 				t.Fatalf("%d places were given, want %d", got, most)
 			}
-			if err := record.Commit(t.Context(), tb, record.Write(freed.Writes(workspace)...)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, record.Commit(t.Context(), tb, record.Write(freed.Writes(workspace)...)))
 			wantUsed(t, p, 0)
 			if _, err := take(t.Context(), tb, p, stranger, "a"); (err == nil) != (most > 0) {
 				t.Errorf("another workspace got %v", err)
@@ -145,9 +144,7 @@ func TestWhatExpiresIsCountedUntilItsMonthIsOver(t *testing.T) {
 	p := quota.NewPool(tb, stands, quota.Limits{}, slog.New(slog.DiscardHandler))
 	count := func(bytes int64, expires time.Time) {
 		t.Helper()
-		if err := p.Count(t.Context(), workspace, bytes, expires, nil); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, p.Count(t.Context(), workspace, bytes, expires, nil))
 	}
 	want := func(bytes int64) {
 		t.Helper()

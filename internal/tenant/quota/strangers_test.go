@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -39,9 +40,7 @@ func newStrangers(t *testing.T) strangers {
 func (s strangers) ask(t *testing.T, process int, caller string, bounds ...quota.StrangerBound) (answered func(letIn bool), wait time.Duration) {
 	t.Helper()
 	end, wait, err := s.at[process%2].Begin(t.Context(), quota.Question{Workspace: workspace, Deployment: "d", Caller: []byte(caller), Bounds: bounds})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return func(letIn bool) { end(t.Context(), letIn, time.Minute) }, wait
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -152,9 +153,7 @@ func TestAThreadHasItsOwnLimit(t *testing.T) {
 	_, err := at[0].NewStreamPlace(t.Context(), workspace, deployment, thread)
 	wantRefused(t, err, quota.ThreadStreams)
 	last, err := at[0].NewStreamPlace(t.Context(), workspace, deployment, sibling)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, err := at[1].NewStreamPlace(t.Context(), workspace, "", ""); err != nil {
 		t.Error(err)
 	}
@@ -173,17 +172,13 @@ func TestThePlaceOfADeadStreamComesBack(t *testing.T) {
 	c := fixtures.NewClock()
 	at := processes(t, c.Now, quota.Limits{}.With(quota.Streams, 2))
 	alive, err := at[0].NewStreamPlace(t.Context(), workspace, deployment, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, err := at[1].NewStreamPlace(t.Context(), workspace, deployment, thread); err != nil {
 		t.Fatal(err)
 	}
 	renew := func() {
 		t.Helper()
-		if err := alive.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, alive.Renew(t.Context()))
 	}
 	c.Pass(time.Minute)
 	renew()
@@ -215,16 +210,12 @@ func TestAStreamRenewsItsPlace(t *testing.T) {
 	shared := quota.NewShared(tb, clock.System, quota.Limits{}, slog.New(slog.DiscardHandler))
 	shared.SetTerm(200 * time.Millisecond)
 	leave, err := shared.Hold(t.Context(), workspace, deployment, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer leave()
 	terms := table.Query{PK: keys.ThreadStreams(workspace, deployment, thread, 0).PK}
 	for begun := time.Now(); ; {
 		page, err := tb.Query(t.Context(), terms)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if len(page.Items) >= 3 {
 			return
 		}
@@ -257,9 +248,7 @@ func TestAStreamEndsWhileItsPlaceCannotBeRenewed(t *testing.T) {
 	shared := quota.NewShared(tb, clock.System, quota.Limits{}, slog.New(slog.DiscardHandler))
 	shared.SetTerm(200 * time.Millisecond)
 	leave, err := shared.Hold(t.Context(), workspace, deployment, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	<-tb.asked
 	leave()
 }

@@ -282,8 +282,6 @@ func (r *receiver) all() []received {
 func verify(t *testing.T, secret string, r received) error {
 	t.Helper()
 	key, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return key.VerifyIgnoringTimestamp(r.body, r.header) // the test sets the clock
 }

@@ -31,9 +31,7 @@ func setUp(t *testing.T) (*workspace.Store, table.Table) {
 func create(t *testing.T, s *workspace.Store, name string) workspace.Workspace {
 	t.Helper()
 	w, err := s.Create(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return w
 }
 

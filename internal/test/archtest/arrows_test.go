@@ -2,6 +2,7 @@ package archtest_test
 
 import (
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path"
 	"path/filepath"
@@ -133,9 +134,7 @@ var rows = sync.OnceValues(func() ([]row, error) {
 func folderTable(t *testing.T) []row {
 	t.Helper()
 	all, err := rows()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return all
 }
 

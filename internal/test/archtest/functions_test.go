@@ -1,6 +1,7 @@
 package archtest_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"os/exec"
 	"slices"
@@ -47,9 +48,7 @@ func TestTheProgramGrowsLittleForPeople(t *testing.T) {
 	embedded := int64(0)
 	for _, file := range goList(t, "{{$dir := .Dir}}{{range .EmbedFiles}}{{$dir}}/{{.}}\n{{end}}", forPeople...) {
 		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		embedded += info.Size()
 	}
 	if embedded < 50_000 || embedded > maxEmbedded {
@@ -75,9 +74,7 @@ func goList(t *testing.T, format string, args ...string) []string {
 	cmd := exec.Command("go", append([]string{"list", "-f", format}, args...)...)
 	cmd.Dir, cmd.Stderr, cmd.Env = top, os.Stderr, append(os.Environ(), "GOOS=linux")
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return strings.Fields(string(out))
 }
 

@@ -3,6 +3,7 @@ package archtest_test
 import (
 	"encoding/json"
 	"errors"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -38,9 +39,7 @@ var listed = sync.OnceValues(list)
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	all, err := listed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return all
 }
 
@@ -89,9 +88,7 @@ var read = sync.OnceValues(readFiles)
 func files(t *testing.T) []file {
 	t.Helper()
 	all, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return all
 }
 

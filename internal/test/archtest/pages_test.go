@@ -1,6 +1,7 @@
 package archtest_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path"
 	"path/filepath"
@@ -71,9 +72,7 @@ func TestScaleIsComputedFromCost(t *testing.T) {
 	}
 	unit := func(column int) int {
 		units, err := strconv.Atoi(numbers[column])
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return units
 	}
 	for name, units := range map[string]int{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-run/slipway/infra/openapi"
 	"github.com/slipway-run/slipway/infra/runtimes"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheNodeRuntimeKnowsThePathsOfTheServer checks the list by which the Node runtime refuses
@@ -21,21 +22,15 @@ import (
 func TestTheNodeRuntimeKnowsThePathsOfTheServer(t *testing.T) {
 	t.Parallel()
 	text, err := fs.ReadFile(runtimes.Files, "node/src/routes.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	list := regexp.MustCompile(`const SERVED = (\[[^\]]*\])`).FindSubmatch(text)
 	if list == nil {
 		t.Fatal("node/src/routes.mjs has no list SERVED")
 	}
 	var served []string
-	if err := json.Unmarshal(list[1], &served); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(list[1], &served))
 	var document struct{ Paths map[string]any }
-	if err := json.Unmarshal(openapi.AgentServer, &document); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(openapi.AgentServer, &document))
 	if len(document.Paths) == 0 {
 		t.Fatal("the document has no paths")
 	}
@@ -52,18 +47,14 @@ func TestTheNodeRuntimeKnowsThePathsOfTheServer(t *testing.T) {
 func TestAgentsKeepConnectionsLongerThanTheLoadBalancer(t *testing.T) {
 	t.Parallel()
 	network, err := os.ReadFile(filepath.Join(top, "infra", "network.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	seconds := func(text []byte, pattern string) int {
 		found := regexp.MustCompile(pattern).FindSubmatch(text)
 		if found == nil {
 			t.Fatalf("nothing matches %s", pattern)
 		}
 		number, err := strconv.Atoi(strings.ReplaceAll(string(found[1]), "_", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return number
 	}
 	balancer := seconds(network, `Key: idle_timeout\.timeout_seconds, Value: "(\d+)"`)
@@ -72,9 +63,7 @@ func TestAgentsKeepConnectionsLongerThanTheLoadBalancer(t *testing.T) {
 		"python/slipway_runtime/__main__.py": `(?m)^IDLE = (\d+)$`,
 	} {
 		text, err := fs.ReadFile(runtimes.Files, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if agent := seconds(text, pattern); agent <= balancer {
 			t.Errorf("%s closes idle connections after %d s, the load balancer after %d s", file, agent, balancer)
 		}

@@ -15,6 +15,7 @@ import (
 
 	hoststack "github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -44,13 +45,9 @@ func TestAttackAFunctionWritesToLogsOfOthers(t *testing.T) {
 			return
 		}
 		text, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var deny struct{ Action, NotResource texts }
-		if err := json.Unmarshal(text, &deny); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(text, &deny))
 		denied = true
 		for _, action := range []string{"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"} {
 			if !slices.Contains(deny.Action, action) {
@@ -165,9 +162,7 @@ var serviceHost = regexp.MustCompile(`\$\{AWS::Region\}\.amazonaws\.com`)
 func TestNoHostIsOfOnePartition(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(top, "template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if found := serviceHost.FindAll(text, -1); len(found) > 0 {
 		t.Errorf("write AWS::URLSuffix: %q", found)
 	}
@@ -318,9 +313,7 @@ func TestAWorkspaceCannotUseUpAStack(t *testing.T) {
 	}
 	s := stack(t, with(map[string]string{"RunnerCompute": "managed", "ManagedProcesses": "2"}))
 	text, err := json.Marshal(resourceNamed(t, s, "ManagedRunstream").Properties)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, bound := range []string{`"MaxExecutionEnvironments":"?8"?`, `"PerExecutionEnvironmentMaxConcurrency":256`} {
 		if !regexp.MustCompile(bound).Match(text) {
 			t.Errorf("ManagedRunstream has not %s: %s", bound, text)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -120,9 +121,7 @@ func checkRequest(t *testing.T, sample sample, s *template.Stack, wanted map[str
 		t.Errorf("%s: %s with its parameters is %s, not %s", sample.name, resource, filled, at)
 	}
 	router, err := template.NewRouter(s.Routes, s.API.Authorizers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	route, _, there := router.Find(method, at)
 	if !there || route.Path != resource {
 		t.Errorf("%s: %s goes to %q, not to %s", sample.name, at, route.Path, resource)
@@ -179,9 +178,7 @@ func TestEventsOfTasks(t *testing.T) {
 	s, all := stack(t, nil), samples(t)
 	for _, m := range s.Machines {
 		text, err := statemachines.Files.ReadFile(path.Base(m.Definition))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for name, state := range tasks(t, text) {
 			arn := m.Substitutions[strings.Trim(state.Parameters.FunctionName, "${}")]
 			_, called, _ := strings.Cut(arn, ":function:")

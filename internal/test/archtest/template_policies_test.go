@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry/ecr"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -142,9 +143,7 @@ func (l *texts) UnmarshalJSON(text []byte) error {
 func statementOf(t *testing.T, m map[string]any) statement {
 	t.Helper()
 	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var s statement
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -229,9 +228,7 @@ func TestMachinesCanDoWhatTheyAreToldTo(t *testing.T) {
 	t.Parallel()
 	s := stack(t, nil)
 	entries, err := statemachines.Files.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if len(entries) != len(s.Machines) {
 		t.Errorf("there are %d definitions and %d machines", len(entries), len(s.Machines))
 	}
@@ -292,22 +289,16 @@ type task struct {
 func tasks(t *testing.T, text []byte) map[string]task {
 	t.Helper()
 	var definition struct{ States map[string]json.RawMessage }
-	if err := json.Unmarshal(text, &definition); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(text, &definition))
 	found := map[string]task{}
 	for name, state := range definition.States {
 		var kind struct{ Type string }
-		if err := json.Unmarshal(state, &kind); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(state, &kind))
 		if kind.Type != "Task" {
 			continue
 		}
 		var read task
-		if err := json.Unmarshal(state, &read); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(state, &read))
 		found[name] = read
 	}
 	return found

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/infra/openapi"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -102,9 +103,7 @@ func placeOf(t *testing.T, all map[string]place, method, path string) (place, bo
 	}
 	for _, routes := range [][]template.Route{alone, documents} {
 		router, err := template.NewRouter(routes, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if route, _, there := router.Find(method, path); there {
 			if route.Method == "ANY" {
 				return all[route.Path], true
@@ -130,9 +129,7 @@ func places(t *testing.T) map[string]place {
 				Responses map[string]struct{ Headers map[string]any }
 			}
 		}
-		if err := yaml.Unmarshal(i.document, &document); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, yaml.Unmarshal(i.document, &document))
 		for _, base := range i.bases {
 			read := map[string]string{http.MethodGet: ""}
 			all[base+"/openapi.json"] = place{function: i.function(operation{}, false), operations: read}
@@ -144,9 +141,7 @@ func places(t *testing.T) map[string]place {
 						continue
 					}
 					var o operation
-					if err := node.Decode(&o); err != nil {
-						t.Fatal(err)
-					}
+					check.Must(t, node.Decode(&o))
 					if operations[method] = o; o.isOpen() {
 						open++
 					}
@@ -194,9 +189,7 @@ func TestRoutesAreThoseOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	eachStack(t, func(t *testing.T, s *template.Stack) {
 		router, err := template.NewRouter(s.Routes, s.API.Authorizers)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		used := map[string]bool{}
 		for at, want := range places(t) {
 			_, path, alone := strings.Cut(at, " ")
@@ -266,9 +259,7 @@ var contextVariable = regexp.MustCompile(`\$context\.[A-Za-z.]+`)
 func TestGatewayAnswersAsTheMuxDoes(t *testing.T) {
 	t.Parallel()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	r.Header.Set(auth.HeaderTenant, "b")
 	_, forbidden := auth.Tenant(stranger{}, r)
 	details := map[string]string{

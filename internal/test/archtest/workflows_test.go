@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"gopkg.in/yaml.v3"
 )
 
@@ -19,9 +20,7 @@ var pinned = regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40}$`)
 func TestTheExampleOfAPipelineTriesAStack(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(top, "infra", "examples", "ci", "stack.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var workflow struct {
 		Jobs map[string]struct {
 			Needs any
@@ -29,9 +28,7 @@ func TestTheExampleOfAPipelineTriesAStack(t *testing.T) {
 			Steps []struct{ Uses, If, Run string }
 		}
 	}
-	if err := yaml.Unmarshal(text, &workflow); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, yaml.Unmarshal(text, &workflow))
 	tries, deletes := false, false
 	for name, job := range workflow.Jobs {
 		for _, step := range job.Steps {

@@ -7,8 +7,14 @@ import (
 	"time"
 )
 
+// Failer is what Must needs of a *testing.T. Tests of properties have a *rapid.T.
+type Failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // Must ends the test if err is an error.
-func Must(t testing.TB, err error) {
+func Must(t Failer, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

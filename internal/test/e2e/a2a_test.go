@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,9 +14,7 @@ func (d *deployment) say(t *testing.T, method string, params any, header ...stri
 	t.Helper()
 	body := map[string]any{"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
 	got, err := d.server.do(t.Context(), "POST", d.url+"/a2a/agent", body, header...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return got
 }
 
@@ -116,9 +115,7 @@ func TestLargeMessagesBeginNoTasks(t *testing.T) {
 		body := `{"jsonrpc":"2.0","id":"1","method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user",
 			"parts":[{"kind":"data","data":{"a":` + c.value + `}}]}}}`
 		got, err := agent.server.do(t.Context(), "POST", agent.url+"/a2a/agent", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got.status != c.status {
 			t.Errorf("%s: got %d %.300s, want %d", name, got.status, got.body, c.status)
 		}

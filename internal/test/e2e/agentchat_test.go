@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestBrowserAgentChat acts as a person in the application Agent Chat, which
@@ -21,9 +22,7 @@ func TestBrowserAgentChat(t *testing.T) {
 	pages := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(built.root, ".tools", "browser", "agent-chat", "pages"))))
 	t.Cleanup(pages.Close)
 	repo := newRepository(t)
-	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "inbox", "node"))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "inbox", "node"))))
 	repo.commit(t)
 	agent := newServer(t).deploy(t, repo, "main")
 	var saw struct {

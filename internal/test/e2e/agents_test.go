@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,17 +45,13 @@ func exampleRepository(t *testing.T, name string) *repository {
 	r := newRepository(t)
 	from := filepath.Join(built.root, "infra", "examples", name)
 	entries, err := os.ReadDir(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, entry := range entries {
 		if entry.IsDir() {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(from, entry.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		r.write(t, entry.Name(), string(text))
 	}
 	r.commit(t)
@@ -65,9 +62,7 @@ func exampleRepository(t *testing.T, name string) *repository {
 func (r *repository) change(t *testing.T, name, old, with string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if strings.Count(string(text), old) != 1 {
 		t.Fatalf("%s does not have %q once", name, old)
 	}
@@ -88,9 +83,7 @@ func (s *server) deployExample(t *testing.T, name string, repo *repository, secr
 func (d *deployment) live(t *testing.T, sdk, language, stories string, more ...string) string {
 	t.Helper()
 	said, err := tell(d.client(t, sdk, "agents"), append([]string{language, stories}, more...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return said
 }
 
@@ -184,9 +177,7 @@ func (s *server) waitsForAPerson(t *testing.T, language string) {
 	if err == nil {
 		err = end(pids)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s.restart(t)
 	for _, sdk := range sdks {
 		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, "answer", threads[sdk]) })
@@ -254,12 +245,8 @@ func (d *deployment) liveKilled(t *testing.T, sdk, language string) {
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(output).ReadString('\n'); err == nil && strings.TrimSpace(line) == "done" {
 		if err := d.server.killAgents(value(d.get(t).LatestRevision)); err != nil {
 			t.Error(err)
@@ -297,9 +284,7 @@ func (s *server) saysWhatIsWrong(t *testing.T) {
 			repo := exampleRepository(t, c.example)
 			repo.write(t, c.file, c.text)
 			if c.file == "package.json" {
-				if err := os.Remove(filepath.Join(repo.dir, "package-lock.json")); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, os.Remove(filepath.Join(repo.dir, "package-lock.json")))
 			}
 			repo.commit(t)
 			d, created := s.create(t, creation(repo.url(), "main"))

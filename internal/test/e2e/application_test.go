@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"bufio"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net/http"
 	"os"
@@ -20,9 +21,7 @@ func TestAgentsOwnApplications(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			repo := newRepository(t)
-			if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", language))); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", language))))
 			repo.commit(t)
 			d := s.deployExample(t, language, repo)
 			if language == "python" {
@@ -38,9 +37,7 @@ func TestAgentsOwnApplications(t *testing.T) {
 				t.Errorf("got %+v", hello)
 			}
 			counts, err := s.send(t.Context(), "GET", d.url+"/counts", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			defer counts.Body.Close()
 			var said []string
 			for lines := bufio.NewScanner(counts.Body); lines.Scan(); {
@@ -97,21 +94,15 @@ func (d *deployment) isVisited(t *testing.T) {
 	visit := func(method, path, body string, header ...string) (*http.Response, string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, d.url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for i := 0; i < len(header); i += 2 {
 			request.Header.Set(header[i], header[i+1])
 		}
 		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return answer, string(text)
 	}
 	raw := strings.Repeat("\x00\xff\r\n%", 1000)
@@ -143,9 +134,7 @@ func (d *deployment) isVisited(t *testing.T) {
 func TestAgentsLargeAnswers(t *testing.T) {
 	s := newAgentServer(t)
 	repo := newRepository(t)
-	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", "python"))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", "python"))))
 	disabled := map[string][]string{
 		"a2a": {"POST /a2a/agent", "GET /.well-known/agent-card.json?assistant_id=agent"}, "assistants": {"POST /assistants/search", "GET /assistants/agent"},
 		"mcp": {"POST /mcp"}, "meta": {"GET /info", "GET /metrics"}, "runs": {"POST /runs", "POST /runs/wait", "POST /runs/stream", "POST /runs/crons"},
@@ -168,9 +157,7 @@ func TestAgentsLargeAnswers(t *testing.T) {
 	for i := range 5 {
 		began := time.Now()
 		answer, err := s.send(t.Context(), "GET", d.url+"/large", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(answer.Body, first); err != nil {
 			t.Fatal(err)
@@ -199,14 +186,10 @@ func (d *deployment) echoes(t *testing.T) {
 	t.Helper()
 	body, write := io.Pipe()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/echo/", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	go io.WriteString(write, "one")
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	first := make([]byte, len("one"))
 	if _, err := io.ReadFull(answer.Body, first); err != nil || string(first) != "one" {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/publicname"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // guarded is a deployment whose repository contains its own authentication.
@@ -33,9 +34,7 @@ func (g guarded) as(t *testing.T, user, method, path string, body, out any, stat
 func (g guarded) with(t *testing.T, headers []string, method, path string, body, out any, statuses ...int) response {
 	t.Helper()
 	got, err := g.server.do(t.Context(), method, g.url+path, body, headers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if !slices.Contains(statuses, got.status) {
 		t.Fatalf("%s %s with %q: status %d, want %d: %s", method, path, headers, got.status, statuses, got.body)
 	}
@@ -66,9 +65,7 @@ func TestAgentsOwnAuthentication(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			repo := newRepository(t)
-			if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", "guarded", language))); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "application", "guarded", language))))
 			repo.commit(t)
 			g := guarded{s.deployExample(t, language, repo)}
 			g.lets(t)

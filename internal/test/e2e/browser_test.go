@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // visited is the result of testdata/browser/consent.cjs.
@@ -70,9 +71,7 @@ func browse(t *testing.T, saw any, script string, args ...string) {
 func perform(t *testing.T, script string, args ...string) (output []byte, complaints string, err error) {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", append([]string{script}, args...)...)

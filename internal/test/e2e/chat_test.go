@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // chatPage builds infra/examples/chat-react as its README says, with the packages that
@@ -21,18 +22,12 @@ func chatPage(t *testing.T) string {
 	t.Helper()
 	source := filepath.Join("..", "..", "..", "infra", "examples", "chat-react")
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "chat-react", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	dir := t.TempDir()
 	for _, name := range []string{"index.html", "package.json", "vite.config.js", "src"} {
-		if err := exec.CommandContext(t.Context(), "cp", "-r", filepath.Join(source, name), dir).Run(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, exec.CommandContext(t.Context(), "cp", "-r", filepath.Join(source, name), dir).Run())
 	}
-	if err := os.Symlink(installed, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Symlink(installed, filepath.Join(dir, "node_modules")))
 	build := exec.CommandContext(t.Context(), "npm", "run", "build")
 	build.Dir = dir
 	if output, err := build.CombinedOutput(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/publicname"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // command is the public service's own command line client in a project's directory.
@@ -31,21 +32,15 @@ type command struct {
 func (s *server) newCommand(t *testing.T, example string) command {
 	t.Helper()
 	c := command{s, t.TempDir()}
-	if err := os.CopyFS(c.project, os.DirFS(filepath.Join(built.root, "infra", "examples", example))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(c.project, "framework.json"), filepath.Join(c.project, publicname.ConfigurationFile())); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(c.project, os.DirFS(filepath.Join(built.root, "infra", "examples", example))))
+	check.Must(t, os.Rename(filepath.Join(c.project, "framework.json"), filepath.Join(c.project, publicname.ConfigurationFile())))
 	c.write(t, ".env", "GREETING=hello\n")
 	return c
 }
 
 func (c command) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(c.project, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(c.project, name), []byte(text), 0o600))
 }
 
 // change replaces a text of a file.
@@ -232,7 +227,5 @@ func (s *server) gone(t *testing.T, deployment string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }

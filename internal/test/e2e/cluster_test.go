@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // cluster is the place in which a listener runs agents: processes, which outlive the
@@ -73,9 +74,7 @@ func (o *output) drop(lines int) {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	registry, err := child.Open(filepath.Join(t.TempDir(), "agents"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	c := &cluster{registry: registry, releases: map[string]placed{}}
 	t.Cleanup(func() {
 		for _, r := range c.releases {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,12 +26,8 @@ type commandLine struct {
 func (s *server) newCommandLine(t *testing.T) commandLine {
 	t.Helper()
 	c := commandLine{s, filepath.Join(t.TempDir(), "slipway"), filepath.Join(t.TempDir(), "weather")}
-	if err := build(filepath.Join(built.root, "internal", "cmd", "slipway"), "-o", c.program); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(c.project, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, build(filepath.Join(built.root, "internal", "cmd", "slipway"), "-o", c.program))
+	check.Must(t, os.Mkdir(c.project, 0o700))
 	r := &repository{c.project}
 	r.program(t, "v1")
 	r.write(t, "framework.json", agentConfig())
@@ -78,9 +75,7 @@ func (c commandLine) chat(t *testing.T, hear func(said), args ...string) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		var line said

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,9 +15,7 @@ func TestAgentsComponents(t *testing.T) {
 	t.Parallel()
 	s := newAgentServer(t)
 	repo := newRepository(t)
-	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "components", "node"))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "components", "node"))))
 	repo.commit(t)
 	d := s.deployExample(t, "node", repo)
 	d.lives(t, "JavaScript", "components")

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"slices"
 	"strings"
 	"testing"
@@ -192,12 +193,8 @@ func TestAgentIsKilledDuringARun(t *testing.T) {
 		seen.untilShown(t, 10)
 		before := thread.state(t)
 		old, err := s.agents(revision)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.killAgents(revision); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
+		check.Must(t, s.killAgents(revision))
 		seen.rest(t)
 		expectRecovered(t, thread, seen)
 		if after := thread.state(t); after[1].ID != before[1].ID || after[2].ID != before[2].ID {
@@ -219,9 +216,7 @@ func TestAgentIsKilledDuringARun(t *testing.T) {
 			threads, runs = append(threads, thread), append(runs, thread.run(t, ask(askSF, unhurried)))
 		}
 		seen.untilShown(t, 5)
-		if err := s.killAgents(revision); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.killAgents(revision))
 		for i, thread := range threads {
 			thread.join(t, runs[i].ID).Messages.expect(t, answered...)
 			thread.expectRuns(t, "success")

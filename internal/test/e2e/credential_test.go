@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestARepositoryOfAnyHostIsDeployedWithItsCredential has a git server that is not GitHub,
@@ -26,9 +27,7 @@ func TestARepositoryOfAnyHostIsDeployedWithItsCredential(t *testing.T) {
 	host := httptest.NewTLSServer(gitFor(t, root, func(user, password string) bool { return user == "deploy" && password == good.Load() }))
 	t.Cleanup(host.Close)
 	trust := filepath.Join(t.TempDir(), "host.pem")
-	if err := os.WriteFile(trust, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: host.Certificate().Raw}), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(trust, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: host.Certificate().Raw}), 0o644))
 	if err := childtest.Open(filepath.Dir(trust)); err != nil { // git runs as users of workspaces
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,9 +19,7 @@ import (
 func hurried(t *testing.T, function, seconds string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(built.root, "template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	resource := regexp.MustCompile(`(?s)\n  ` + function + `:\n.*?\n      Timeout: (\d+)\n`)
 	found := resource.FindSubmatchIndex(text)
 	if found == nil {
@@ -28,12 +27,8 @@ func hurried(t *testing.T, function, seconds string) string {
 	}
 	root := t.TempDir()
 	changed := string(text[:found[2]]) + seconds + string(text[found[3]:])
-	if err := os.WriteFile(filepath.Join(root, "template.yaml"), []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(built.root, "infra"), filepath.Join(root, "infra")); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(root, "template.yaml"), []byte(changed), 0o600))
+	check.Must(t, os.Symlink(filepath.Join(built.root, "infra"), filepath.Join(root, "infra")))
 	return root
 }
 

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io/fs"
 	"net/http"
 	"os"
@@ -25,9 +26,7 @@ func (s *server) pushed(t *testing.T, name, image string) (id string) {
 	t.Helper()
 	project := t.TempDir()
 	for file, content := range map[string]string{"framework.json": commandConfig, "agent.py": "graph = None\n", ".env": "COLOUR=green\n"} {
-		if err := os.WriteFile(filepath.Join(project, file), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(project, file), []byte(content), 0o600))
 	}
 	command := exec.CommandContext(t.Context(), "sh", filepath.Join(built.root, "internal", "test", "e2e", "testdata", "cli", "run.sh"), "deploy", "--json", "--no-input", "--config", "framework.json",
 		"--host-url", s.BaseURL, "--api-key", s.APIKey, "--name", name, "--image", image)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // buildImage makes an image of a version of the example, and returns its name.
@@ -29,9 +30,7 @@ func buildImage(t *testing.T, version string) string {
 	if err == nil && version == "v2" {
 		err = secondVersion(source)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return imageOf(t, source)
 }
 
@@ -48,13 +47,9 @@ func imageOf(t *testing.T, source string, args ...string) string {
 		t.Fatalf("%s\n%s", err, output)
 	}
 	entrypoint, err := json.Marshal(append([]string{"/agent"}, args...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text := fmt.Sprintf("FROM scratch\nUSER 65532\nCOPY agent /agent\nENTRYPOINT %s\n", entrypoint)
-	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(text), 0o600))
 	docker(t, "build", "--quiet", "--tag", name, dir)
 	t.Cleanup(func() { docker(t, "image", "rm", "--force", name) })
 	docker(t, "push", "--quiet", name)
@@ -85,9 +80,7 @@ func main() {
 func buildStranger(t *testing.T, megabytes string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "main.go"), []byte(stranger), 0o600), os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module stranger\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(os.WriteFile(filepath.Join(dir, "main.go"), []byte(stranger), 0o600), os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module stranger\n"), 0o600)))
 	return imageOf(t, dir, megabytes)
 }
 
@@ -124,9 +117,7 @@ func startDocker(t *testing.T, on *local) *server {
 	t.Cleanup(func() {
 		// The server is killed at the end, so that its next start would remove its network.
 		name, err := os.ReadFile(filepath.Join(on.data(), "containers", "server"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		docker(t, append([]string{"network", "rm"}, docker(t, "network", "ls", "--quiet", "--filter", "label=slipway.server="+strings.TrimSpace(string(name)))...)...)
 	})
 	return s

@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -31,9 +32,7 @@ func TestAgentsDurability(t *testing.T) {
 func durabilityRepository(t *testing.T, language string) *repository {
 	t.Helper()
 	repo := exampleRepository(t, language+"-react")
-	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "durability", language))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "durability", language))))
 	end := filepath.Ext(counting[language].file)
 	repo.change(t, "framework.json", `"agent": `, `"chain": "./chain`+end+`:graph", "agent": `)
 	return repo
@@ -195,9 +194,7 @@ func expectLogs(t *testing.T, s *stream, earlier []string) {
 	}
 	for i := range 4 {
 		log, err := json.Marshal(append(append([]string{}, earlier...), []string{"a:1", "b", "c"}[:i]...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		want = append(want, `"1" `+string(log))
 	}
 	if !slices.Equal(got, want) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // sealed is a deployment whose repository encrypts what the agent server stores.
@@ -34,15 +35,11 @@ func under(tenant string) []string {
 func TestAgentsOwnEncryption(t *testing.T) {
 	s := newAgentServer(t)
 	repo := newRepository(t)
-	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "encryption"))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "encryption"))))
 	repo.commit(t)
 	d := sealed{s.deployExample(t, "encryption", repo), "marker-" + id.New(time.Now())}
 	said, err := tell(d.client(t, "Python", "encryption"), d.marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	d.isNowhere(t)
 	d.survives(t)
 	d.refuses(t, strings.TrimSpace(said))
@@ -151,9 +148,7 @@ func (d sealed) refuses(t *testing.T, known string) {
 func (d sealed) count(t *testing.T) (threads int) {
 	t.Helper()
 	got := d.server.call(t, http.StatusOK, "POST", d.url+"/threads/count", map[string]any{}, nil)
-	if err := json.Unmarshal(got.body, &threads); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(got.body, &threads))
 	return threads
 }
 

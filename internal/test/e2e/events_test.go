@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net/http"
 	"slices"
@@ -32,9 +33,7 @@ func (s *server) open(t *testing.T, method, address string, body any, header ...
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	answer, err := s.send(ctx, method, address, body, header...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { answer.Body.Close() })
 	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
 		text, err := io.ReadAll(answer.Body)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // unmended limits the time until a failure is reported that does not go away by waiting.
@@ -85,9 +86,7 @@ func TestFailureOfALaterRevision(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--ready-limit", "5s")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { taken.Close() })
 	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
 	repo := agentRepository(t)

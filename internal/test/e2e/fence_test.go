@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"slices"
 	"syscall"
 	"testing"
@@ -17,9 +18,7 @@ const apart = `setsid env -u SLIPWAY_PROCESS APART=1 BOOTSTRAP >>"$TMPDIR/apart.
 func (s *server) workersApart(t *testing.T) (workers, known []int) {
 	t.Helper()
 	workers, err := processes(func(variable []byte) bool { return string(variable) == "APART=1" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, pid := range s.functions(t, "Runner") {
 		if !slices.Contains(workers, pid) {
 			known = append(known, pid)

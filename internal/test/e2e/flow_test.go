@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"slices"
 	"strings"
@@ -130,9 +131,7 @@ func (f *flow) delete(t *testing.T) {
 	f.server.call(t, http.StatusNotFound, "GET", thread.url, nil, nil)
 	eventually(t, "the deployment is not found", func() (bool, any) {
 		got, err := f.server.do(t.Context(), "GET", f.agent.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got.status == http.StatusOK && !strings.Contains(string(got.body), `"AWAITING_DELETE"`) {
 			t.Fatalf("it is not being deleted: %s", got.body)
 		}
@@ -148,9 +147,7 @@ func (f *flow) expectNoAgent(t *testing.T, revision string) {
 	t.Helper()
 	eventually(t, "no process of the revision is left", func() (bool, any) {
 		pids, err := f.server.agents(revision)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return len(pids) == 0, pids
 	})
 }

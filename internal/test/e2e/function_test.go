@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"errors"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io/fs"
 	"net/http"
 	"os"
@@ -50,15 +51,11 @@ func written(t *testing.T, pid int) int64 {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if count, ok := strings.CutPrefix(line, "wchar: "); ok {
 			n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			return n
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // gate is a file for which a command of an agent's repository waits. Tests use it to stop a
@@ -27,7 +28,5 @@ func (g gate) wait() string { return fmt.Sprintf("until [ -e '%s' ]; do sleep 0.
 
 func (g gate) open(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(g.file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(g.file, nil, 0o600))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 )
 
@@ -274,9 +275,7 @@ func shared(t *testing.T) *deployment {
 			t.Fatal("the shared server could not be used")
 		}
 		dir, err := os.MkdirTemp(filepath.Dir(built.agent), "shared-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		common.server = &server{target: newLocal(dir)}
 		common.server.start(t)
 		repo := agentRepository(t)

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,9 +17,7 @@ func TestAgentsInInbox(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			repo := newRepository(t)
-			if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "inbox", language))); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "inbox", language))))
 			repo.commit(t)
 			s.deployExample(t, language, repo).lives(t, "JavaScript inbox", "inbox")
 		})

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,9 +23,7 @@ func TestAgentsIndex(t *testing.T) {
 
 func (s *server) indexes(t *testing.T, language string) {
 	repo := newRepository(t)
-	if err := os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "index", language))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(repo.dir, os.DirFS(filepath.Join("testdata", "index", language))))
 	repo.commit(t)
 	d := s.deployExample(t, "index-"+language, repo)
 	var state struct{ Found []any }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"testing"
 )
@@ -13,9 +14,7 @@ func TestEachFlagOfInfoIsTrue(t *testing.T) {
 	s := agent.server
 	status := func(method, address string, body any, header ...string) int {
 		got, err := s.send(t.Context(), method, address, body, header...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if err := got.Body.Close(); err != nil {
 			t.Error(err)
 		}

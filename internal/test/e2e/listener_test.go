@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"crypto/rand"
 	"encoding/json"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,9 +97,7 @@ func TestAListenerRunsADeployment(t *testing.T) {
 			for _, c := range []*cluster{l.cluster, bystander.cluster} {
 				for revision, release := range c.releases {
 					text, err := json.Marshal(release.env)
-					if err != nil {
-						t.Fatal(err)
-					}
+					check.Must(t, err)
 					if strings.Contains(string(text), mine) != (revision == first) || strings.Contains(string(text), s.APIKey) {
 						t.Errorf("revision %s got %s", revision, text)
 					}

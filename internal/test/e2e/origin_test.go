@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net/http"
 	"strings"
@@ -16,9 +17,7 @@ func TestPagesOfOtherOriginsCallAgents(t *testing.T) {
 	ask := func(method, key string, header ...string) *http.Response {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, agent.url+"/threads", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		request.Header.Set("Origin", "https://chat.example.com")
 		request.Header.Set("Content-Type", "application/json")
 		if key != "" {
@@ -28,15 +27,11 @@ func TestPagesOfOtherOriginsCallAgents(t *testing.T) {
 			request.Header.Set(header[i], header[i+1])
 		}
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if _, err := io.Copy(io.Discard, response.Body); err != nil {
 			t.Fatal(err)
 		}
-		if err := response.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, response.Body.Close())
 		if got := response.Header.Get("Access-Control-Allow-Origin"); got != "*" {
 			t.Errorf("%s with key %t: status %d, Access-Control-Allow-Origin %q, want *", method, key != "", response.StatusCode, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"io/fs"
 	"net/http"
@@ -148,9 +149,7 @@ func servePrivately(t *testing.T, repo *repository, password string) string {
 func gitFor(t *testing.T, root string, right func(user, password string) bool) http.Handler {
 	t.Helper()
 	libexec, err := exec.Command("git", "--exec-path").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	backend := &cgi.Handler{
 		Stderr: io.Discard, Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
 		Env: []string{

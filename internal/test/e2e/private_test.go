@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -48,13 +49,9 @@ func newGitHub(t *testing.T) *gitHub {
 		"app_id": githubtest.AppID, "slug": githubtest.Slug, "client_id": githubtest.ClientID, "client_secret": githubtest.ClientSecret,
 		"private_key": githubtest.PrivateKey(), "web_url": h.URL, "api_url": h.APIURL(), "webhook_secrets": []string{webhookSecret},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	file := filepath.Join(t.TempDir(), "app.json")
-	if err := os.WriteFile(file, app, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(file, app, 0o600))
 	trust := h.Trust(t)
 	h.on = newLocal(t.TempDir(), "--verbose", "--private-addresses", "--github-app", file)
 	h.on.env = []string{"SSL_CERT_FILE=" + trust, "GIT_SSL_CAINFO=" + trust}
@@ -73,20 +70,14 @@ func (h *gitHub) connect(t *testing.T) string {
 	}
 	h.server.call(t, http.StatusOK, "POST", "/v2/integrations/github/installation-link", nil, &link)
 	at, err := url.Parse(link.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	owner := githubtest.User{ID: 1, Login: "ada", Roles: map[string]string{"acme": "admin"}}
 	back := url.Values{"state": {at.Query().Get("state")}, "code": {h.Consent(owner)}, "installation_id": {"77"}}
 	for _, method := range []string{"GET", "POST"} { // the page asks, the button answers
 		request, err := http.NewRequestWithContext(t.Context(), method, h.server.BaseURL+"/v2/integrations/github/callback?"+back.Encode(), http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		page, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusOK {
@@ -148,9 +139,7 @@ func (h *gitHub) tell(t *testing.T, status int, name, id, secret string, event m
 func (h *gitHub) post(t *testing.T, status int, path, name, id, secret string, event map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(text)
 	h.server.call(t, status, "POST", path, string(text), nil, "X-Api-Key", "", "X-Tenant-Id", "",

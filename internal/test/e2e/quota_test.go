@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // expectOverQuota checks that a stream of another run is refused.
@@ -41,13 +42,9 @@ func retryAfter(t *testing.T, refused response) time.Duration {
 func (s *server) another(t *testing.T) (id, key string) {
 	t.Helper()
 	other, err := workspace.NewStore(s.opened(t).Table(), clock.System).Create(t.Context(), "other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	_, key, err = s.keys(t).Issue(t.Context(), apikey.NewKey{Workspace: other.ID, Role: workspace.Admin, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return other.ID, key
 }
 
@@ -60,9 +57,7 @@ func usedOf(t *testing.T, shown response, name string) int64 {
 			Used *int64
 		}
 	}
-	if err := json.Unmarshal(shown.body, &current); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(shown.body, &current))
 	for _, one := range current.Quotas {
 		if one.Name == name && one.Used != nil {
 			return *one.Used
@@ -97,9 +92,7 @@ func TestStreamsOfAllFunctionsAreCounted(t *testing.T) {
 		t.Errorf("the workspace is shown that it has %d streams, want 2", used)
 	}
 
-	if err := end(served); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, end(served))
 	if second.drain(); second.err == nil {
 		t.Fatal("the stream of a killed process had a proper end")
 	}

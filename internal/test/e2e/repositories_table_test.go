@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // table is infra/runtimes/COMPATIBILITY.md: words, and one table with a row for each repository.
@@ -28,9 +29,7 @@ func tableFile() string { return filepath.Join(built.root, "infra", "runtimes", 
 func readTable(t *testing.T) *table {
 	t.Helper()
 	text, err := os.ReadFile(tableFile())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	all := &table{rows: map[string]string{}}
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/providers"
 )
 
@@ -76,9 +77,7 @@ func (p public) title() string {
 func publicRepositories(t *testing.T) []public {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "repositories", "list.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var list []public
 	decode(t, string(text), &list)
 	for i := range list {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child/childtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // framework is a framework.json.
@@ -39,9 +40,7 @@ func newRepository(t *testing.T) *repository {
 
 func (r *repository) init(t *testing.T) {
 	t.Helper()
-	if err := os.Mkdir(r.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Mkdir(r.dir, 0o700))
 	if err := childtest.Open(r.dir); err != nil { // users of workspaces clone it
 		t.Fatal(err)
 	}
@@ -68,9 +67,7 @@ func agentRepository(t *testing.T) *repository {
 func scriptedRepository(t *testing.T) *repository {
 	t.Helper()
 	return scripts.copy(t, "scripted", func(r *repository) {
-		if err := build(filepath.Join("testdata", "scripted"), "-ldflags", "-s -w", "-o", filepath.Join(r.dir, "agent")); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, build(filepath.Join("testdata", "scripted"), "-ldflags", "-s -w", "-o", filepath.Join(r.dir, "agent")))
 		r.write(t, "framework.json", agentConfig())
 		r.commit(t)
 	})
@@ -99,9 +96,7 @@ func (o *original) copy(t *testing.T, name string, fill func(*repository)) *repo
 		t.Fatalf("the repository %s could not be made", name)
 	}
 	r := &repository{filepath.Join(t.TempDir(), "repository")}
-	if err := errors.Join(copyRepository(o.made.dir, r.dir), childtest.Open(r.dir)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(copyRepository(o.made.dir, r.dir), childtest.Open(r.dir)))
 	return r
 }
 
@@ -151,12 +146,8 @@ func (r *repository) branch(t *testing.T, name string, config framework, write .
 func (r *repository) program(t *testing.T, version string) {
 	t.Helper()
 	program, err := os.ReadFile(filepath.Join(built.agent, version))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, "agent"), program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(filepath.Join(r.dir, "agent"), program, 0o700))
 }
 
 // write puts a file into the tree: text unchanged, and any other value as JSON.
@@ -165,14 +156,10 @@ func (r *repository) write(t *testing.T, name string, content any) {
 	text, isText := content.(string)
 	if !isText {
 		encoded, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		text = string(encoded)
 	}
-	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600))
 }
 
 // commit commits the tree and returns the commit's hash.

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"slices"
 	"strings"
@@ -102,9 +103,7 @@ func TestARestartWhoseSuccessorCannotStart(t *testing.T) {
 	d := s.deploy(t, repo, "once")
 	revision := value(d.get(t).ActiveRevision)
 	before, err := s.agents(revision)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	kind, words := d.awaitTold(t, d.restartInPlace(t))
 	if kind != "deployment.restart_failed" || !strings.Contains(words, "START_FAILED") || !strings.Contains(words, "there is no second time") {
 		t.Errorf("told is %s %s", kind, words)

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // keyMemory is how long the answer about a key is kept.
@@ -32,18 +33,14 @@ func (s *server) opened(t *testing.T) *stack.Stack {
 		t.Fatal("nobody has been authenticated yet")
 	}
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pids[0]), "environ"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	environment := map[string]string{}
 	for variable := range bytes.SplitSeq(text, []byte{0}) {
 		name, value, _ := bytes.Cut(variable, []byte("="))
 		environment[string(name)] = string(value)
 	}
 	opened, err := stack.Open(func(name string) string { return environment[name] }, slog.New(slog.DiscardHandler), stack.NeedTable, stack.NeedKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		if err := opened.Table().Close(); err != nil {
 			t.Error(err)
@@ -57,9 +54,7 @@ func (s *server) keys(t *testing.T) *apikey.Store {
 	t.Helper()
 	opened := s.opened(t)
 	key, err := opened.Key(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return apikey.NewStore(opened.Table(), key, clock.System)
 }
 
@@ -69,9 +64,7 @@ func TestRevokedKeyIsRefusedWithinAMinute(t *testing.T) {
 	thread := s.deploy(t, agentRepository(t), "main").thread(t)
 	store := s.keys(t)
 	known, text, err := store.Issue(t.Context(), apikey.NewKey{Workspace: s.TenantID, Role: workspace.Admin, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	addresses := []string{thread.url, "/v2/deployments"}
 	status := func(address string) (int, error) {
 		got, err := s.do(context.WithoutCancel(t.Context()), "GET", address, nil, "X-Api-Key", text)
@@ -82,9 +75,7 @@ func TestRevokedKeyIsRefusedWithinAMinute(t *testing.T) {
 			t.Fatalf("%s: a new key gets status %d (%v)", address, got, err)
 		}
 	}
-	if err := store.Revoke(t.Context(), s.TenantID, known.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, store.Revoke(t.Context(), s.TenantID, known.ID))
 	revoked := time.Now()
 	for _, address := range addresses {
 		eventually(t, address+" refuses the key", func() (bool, any) {

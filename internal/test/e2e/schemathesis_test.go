@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"context"
 	"flag"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"os/exec"
@@ -77,9 +78,7 @@ func (s *server) waiting(t *testing.T) string {
 func (s *server) conforms(t *testing.T, base, ids string, flags ...string) {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "schemathesis", "bin", "schemathesis"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	args := []string{
@@ -89,9 +88,7 @@ func (s *server) conforms(t *testing.T, base, ids string, flags ...string) {
 	}
 	cmd := exec.CommandContext(ctx, program, append(args, flags...)...)
 	cmd.Dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(cmd.Dir, "schemathesis.toml"), []byte(schemaRefusals+"[parameters]\n"+ids+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(cmd.Dir, "schemathesis.toml"), []byte(schemaRefusals+"[parameters]\n"+ids+"\n"), 0o600))
 	output, err := cmd.CombinedOutput()
 	text := strings.ReplaceAll(string(output), s.APIKey, "[key]")
 	if err != nil {

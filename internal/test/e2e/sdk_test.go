@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"os"
 	"os/exec"
@@ -49,9 +50,7 @@ var (
 func (d *deployment) client(t *testing.T, sdk, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "sdk"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	program, of := "node", releases[sdk]
 	if script += ".cjs"; of.python != "" {
 		program, script = filepath.Join(installed, of.python, "bin", "python"), strings.TrimSuffix(script, ".cjs")+".py"
@@ -314,9 +313,7 @@ func readmeProgram(t *testing.T, language string) string {
 	var pages []byte
 	for _, name := range []string{"README.md", "infra/examples/clients/README.md"} {
 		page, err := os.ReadFile(filepath.Join(built.root, filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		pages = append(pages, page...)
 	}
 	_, program, found := strings.Cut(string(pages), "```"+language+"\n")
@@ -325,9 +322,7 @@ func readmeProgram(t *testing.T, language string) string {
 		t.Fatalf("the pages have no program in %s", language)
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte(program), 0o600))
 	return path
 }
 
@@ -352,12 +347,8 @@ func TestSDKsWhenTheServerIsKilled(t *testing.T) {
 			var complaints bytes.Buffer
 			cmd.Stderr = &complaints
 			output, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
+			check.Must(t, cmd.Start())
 			said := bufio.NewReader(output)
 			line, err := said.ReadString('\n')
 			if err == nil && strings.TrimSpace(line) == "shown" {
@@ -413,18 +404,14 @@ func TestSDKsStreamsWhenTheServerIsKilled(t *testing.T) {
 			}
 			r.Stderr = &r.errs
 			output, err := r.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			r.said = bufio.NewReader(output)
 			clients = append(clients, r)
 		}
 	}
 	for readers := range slices.Chunk(clients, atOnce) {
 		for _, r := range readers {
-			if err := r.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, r.Start())
 		}
 		for _, r := range readers {
 			if line, err := r.said.ReadString('\n'); err != nil || strings.TrimSpace(line) != "shown" {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"io/fs"
 	"net"
@@ -80,9 +81,7 @@ func TestSecrets(t *testing.T) {
 		}
 		for _, name := range append(files, filepath.Join(on.data(), "credentials.json")) {
 			info, err := os.Stat(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if info.Mode().Perm() != 0o600 {
 				t.Errorf("%s has the mode %s", name, info.Mode())
 			}
@@ -142,9 +141,7 @@ type environmentReceiver struct {
 func newEnvironmentReceiver(t *testing.T) *environmentReceiver {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	r := &environmentReceiver{listener: listener}
 	served := make(chan struct{})
 	go func() {
@@ -239,9 +236,7 @@ func holding(t *testing.T, on *local, value string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return found
 }
 

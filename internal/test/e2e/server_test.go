@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net/http"
 	"slices"
@@ -45,9 +46,7 @@ func (s *server) start(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	found, err := s.target.start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s.credentials = found
 	s.call(t, http.StatusOK, "GET", "/ok", nil, nil)
 }
@@ -55,9 +54,7 @@ func (s *server) start(t *testing.T) {
 // kill9 ends the server at once.
 func (s *server) kill9(t *testing.T) {
 	t.Helper()
-	if err := s.kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.kill())
 	http.DefaultClient.CloseIdleConnections()
 }
 
@@ -159,9 +156,7 @@ func (s *server) do(ctx context.Context, method, address string, body any, heade
 func (s *server) call(t *testing.T, status int, method, address string, body, out any, header ...string) response {
 	t.Helper()
 	got, err := s.do(t.Context(), method, address, body, header...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got.status != status {
 		t.Fatalf("%s %s: status %d, want %d: %s", method, address, got.status, status, got.body)
 	}

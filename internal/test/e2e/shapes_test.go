@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -158,9 +159,7 @@ func shapesRepository(t *testing.T, r release, names []string) *repository {
 	repo := newRepository(t)
 	file := map[string]string{"python": "shapes.py", "node": "shapes.mts"}[r.language]
 	text, err := os.ReadFile(filepath.Join("testdata", "shapes", r.language, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	repo.write(t, file, string(text))
 	graphs := map[string]string{}
 	for _, name := range names {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestBrowserSignIn signs a member and a stranger in to the console at an issuer:
@@ -19,9 +20,7 @@ func TestBrowserSignIn(t *testing.T) {
 	s := newServer(t, "--sign-in", issuer.URL+"="+oidctest.ClientID)
 	s.call(t, http.StatusCreated, "POST", "/v2/workspaces/current/members", map[string]any{"user": "ann@example.test", "role": "viewer"}, nil)
 	at, err := url.Parse(issuer.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, c := range []struct {
 		person, end, address string
 		cookies              []string

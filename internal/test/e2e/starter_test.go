@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,14 +64,8 @@ func TestStartersAreDeployedAsTheyAre(t *testing.T) {
 // library, too, which takes a minute; .ci/readme deploys this starter as it is.
 func prebuild(t *testing.T, dir string) {
 	t.Helper()
-	if err := build(dir, "-o", "agent"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, build(dir, "-o", "agent"))
 	config, err := json.Marshal(agentConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "framework.json"), config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(filepath.Join(dir, "framework.json"), config, 0o600))
 }

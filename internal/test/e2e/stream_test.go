@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,9 +63,7 @@ func TestStream(t *testing.T) {
 		run, seen := parts.run(), []event{}
 		for range 3 {
 			parts.untilShown(t, 4)
-			if err := parts.body.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, parts.body.Close())
 			seen = append(seen, parts.seen...)
 			parts = thread.follow(t, run, parts.lastID())
 		}
@@ -315,9 +314,7 @@ func TestWaiting(t *testing.T) {
 		thread := agent.thread(t)
 		s := thread.stream(t, ask(askSF, brisk).streaming())
 		s.untilShown(t, 2)
-		if err := s.body.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.body.Close())
 		thread.join(t, s.run()).Messages.expect(t, answered...)
 		thread.expectRuns(t, "success")
 	})

@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"maps"
 	"net/http"
@@ -39,9 +40,7 @@ func (s *server) functions(t *testing.T, name string) []int {
 	pids, err := processes(
 		func(variable []byte) bool { return bytes.Equal(variable, temp) },
 		func(variable []byte) bool { return bytes.Equal(variable, named) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return pids
 }
 
@@ -52,9 +51,7 @@ func (s *server) killFunction(t *testing.T, name string) {
 	if len(pids) == 0 {
 		t.Fatalf("function %s has no process", name)
 	}
-	if err := end(pids); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, end(pids))
 }
 
 // replaced returns a directory of built functions in which shell scripts start some of the
@@ -63,26 +60,18 @@ func replaced(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	folders, err := filepath.Glob(filepath.Join(built.functions, "*", "bootstrap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, bootstrap := range folders {
 		name := filepath.Base(filepath.Dir(bootstrap))
 		own := filepath.Join(dir, name)
 		script, ok := scripts[name]
 		if !ok {
-			if err := os.Symlink(filepath.Dir(bootstrap), own); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, os.Symlink(filepath.Dir(bootstrap), own))
 			continue
 		}
-		if err := os.Mkdir(own, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.Mkdir(own, 0o700))
 		text := "#!/bin/sh\n" + strings.ReplaceAll(script, "BOOTSTRAP", "'"+bootstrap+"'") + "\n"
-		if err := os.WriteFile(filepath.Join(own, "bootstrap"), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(own, "bootstrap"), []byte(text), 0o700))
 	}
 	return dir
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
@@ -70,9 +71,7 @@ func TestServerIsKilledWhileAWebhookFails(t *testing.T) {
 		t.Errorf("after the second attempt: %+v", d)
 	}
 	key, err := standardwebhooks.NewWebhook(webhook.Secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if err := errors.Join(key.Verify(first.body, first.header), key.Verify(second.body, second.header)); err != nil {
 		t.Error(err)
 	}

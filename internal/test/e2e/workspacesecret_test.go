@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"crypto/rand"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -110,9 +111,7 @@ func (s *server) upload(t *testing.T, repo *repository, branch string, reference
 	archive := filepath.Join(t.TempDir(), "source.tar.gz")
 	repo.git(t, "archive", "--format", "tar.gz", "--output", archive, branch)
 	tarball, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var headers []string
 	for name, value := range granted.Headers {
 		headers = append(headers, name, value)

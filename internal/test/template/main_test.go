@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
@@ -145,18 +146,14 @@ Outputs:
 func parse(t *testing.T, text string) *template.Template {
 	t.Helper()
 	parsed, err := template.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return parsed
 }
 
 func resolve(t *testing.T, values template.Values) *template.Stack {
 	t.Helper()
 	stack, err := parse(t, sample).Resolve(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return stack
 }
 
@@ -167,9 +164,7 @@ func TestLoad(t *testing.T) {
 		t.Error("a file that is not there was read")
 	}
 	for text, good := range map[string]bool{sample: true, "": false, "Resources: [": false, "Resources: text": false} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := template.Load(path); (err == nil) != good {
 			t.Errorf("got %v for %.20q", err, text)
 		}

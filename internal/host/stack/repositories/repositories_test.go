@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/repositories"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // secrets is Secrets Manager: secrets by name, and how often each was read. A request for an
@@ -71,9 +72,7 @@ func (s *secrets) open(t *testing.T) *stack.Stack {
 		"SLIPWAY_GITHUB_APP": "arn:app", "SLIPWAY_GITHUB_WEBHOOK": "arn:webhook",
 	}
 	opened, err := stack.Open(func(name string) string { return v[name] }, slog.New(slog.DiscardHandler), stack.NeedTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return opened
 }
 
@@ -82,9 +81,7 @@ func TestTheGitHubAppIsReadWhenItIsNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSecrets(t)
 	integrations, err := repositories.Integrations(s.open(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	// An empty callback is refused once the App has been read, and needs no table.
 	use := func() error {
 		_, err := integrations.CompleteInstall(t.Context(), integration.Callback{})
@@ -101,9 +98,7 @@ func TestTheGitHubAppIsReadWhenItIsNeeded(t *testing.T) {
 		"app_id": githubtest.AppID, "slug": githubtest.Slug, "client_id": githubtest.ClientID, "client_secret": githubtest.ClientSecret,
 		"private_key": githubtest.PrivateKey(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s.keep("arn:app", string(app))
 	for range 3 {
 		if err := use(); !fault.Is(err, fault.Invalid) {
@@ -120,9 +115,7 @@ func TestTheWebhookSecretsAreReadWhenTheyAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSecrets(t)
 	receiver, err := repositories.Pushes(s.open(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	const first, second = "the-first-secret", "the-second-secret"
 	deliver := func(secret string) error {
 		mac := hmac.New(sha256.New, []byte(secret))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/archive"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func file(name, content string) tar.Header {
@@ -42,16 +43,12 @@ func pack(t *testing.T, entries ...tar.Header) []byte {
 		if header.Typeflag != tar.TypeXGlobalHeader {
 			header.PAXRecords = nil
 		}
-		if err := w.WriteHeader(&header); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, w.WriteHeader(&header))
 		if _, err := io.WriteString(w, content); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(w.Close(), zipped.Close()))
 	return packed.Bytes()
 }
 
@@ -59,13 +56,9 @@ func pack(t *testing.T, entries ...tar.Header) []byte {
 func unpack(t *testing.T, tarball io.Reader, limits archive.Limits) (dir, digest string, err error) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "tree")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Mkdir(dir, 0o700))
 	tree, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer tree.Close()
 	digest, err = archive.Unpack(t.Context(), tarball, tree, limits)
 	return dir, digest, err
@@ -80,9 +73,7 @@ func TestATarballIsUnpacked(t *testing.T) {
 		link("a/up", "../run.sh"), link("a/here", "."), link("down", "a/b"), link("dangling", "nowhere"),
 	)
 	dir, digest, err := unpack(t, bytes.NewReader(packed), archive.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if want := sha256.Sum256(packed); digest != hex.EncodeToString(want[:]) {
 		t.Errorf("the digest is %s, want %x", digest, want)
 	}
@@ -99,9 +90,7 @@ func TestATarballIsUnpacked(t *testing.T) {
 		found[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want := map[string]string{
 		"a/b/c": "deep", "run.sh": "#!/bin/sh", "without/its/directory": "x", "a/up": "../run.sh", "a/here": ".", "down": "a/b", "dangling": "nowhere",
 	}
@@ -115,9 +104,7 @@ func TestProgramsStayPrograms(t *testing.T) {
 	program := file("run", "x")
 	program.Mode = 0o6777
 	dir, _, err := unpack(t, bytes.NewReader(pack(t, program)), archive.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if info, err := os.Stat(filepath.Join(dir, "run")); err != nil || info.Mode() != 0o755&^umask(t)|0o600 {
 		t.Errorf("got %v, %v", info.Mode(), err)
 	}
@@ -128,14 +115,10 @@ func umask(t *testing.T) fs.FileMode {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o777)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return 0o777 &^ info.Mode()
 }
 
@@ -145,9 +128,7 @@ func TestAttackHostileTarballs(t *testing.T) {
 	t.Parallel()
 	whole := pack(t, file("a", strings.Repeat(rand.Text(), 1000)))
 	plain := new(bytes.Buffer)
-	if err := tar.NewWriter(plain).Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tar.NewWriter(plain).Close())
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)/2] ^= 0xff
 	for name, c := range map[string]struct {
@@ -214,9 +195,7 @@ func TestTroubleWithReadingIsNoFailure(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	tree, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer tree.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(broken)

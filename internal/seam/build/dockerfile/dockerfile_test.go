@@ -249,9 +249,7 @@ func TestNoSecretIsInARecipe(t *testing.T) {
 				from := of
 				from.URL = (&url.URL{Scheme: rapid.SampledFrom([]string{"https", "http", "ssh"}).Draw(t, "scheme"), User: url.UserPassword(user, password), Host: "example.com", Path: "/a"}).String()
 				recipe, err := dockerfile.Make(from, dockerfile.Bases{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				for _, text := range append(slices.Collect(maps.Values(recipe.Files)), recipe.Dockerfile) {
 					for _, secret := range []string{user[:6], password[:6]} {
 						if strings.Contains(text, secret) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // readHTTP reads a configuration file with the key http.
@@ -26,9 +27,7 @@ func TestTheKeyHTTP(t *testing.T) {
 		"configurable_headers": {"include": ["x-user-*"], "excludes": ["x-*"]}, "logging_headers": {"excludes": ["x"]},
 		"cors": {"allow_origins": ["https://a.test"], "allow_origin_regex": "https://.*", "allow_methods": ["GET"], "allow_headers": ["x-one"], "allow_credentials": true, "expose_headers": ["x-two"], "max_age": 60}
 	}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want := build.Settings{HTTP: &build.HTTP{
 		App: "./src/app.py:app", Disabled: []string{"meta", "runs"}, RouteAuth: true, MountPrefix: "/api/v1", Include: []string{"x-user-*"}, Exclude: []string{"x-*"},
 		CORS: &build.CORS{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestAnIndexOfTheStore(t *testing.T) {
@@ -22,9 +23,7 @@ func TestAnIndexOfTheStore(t *testing.T) {
 		`{"index": {"dims": 1536, "embed": "openai:text-embedding-3-small"}}`:                   {Dims: 1536, Embed: "openai:text-embedding-3-small"},
 	} {
 		config, err := read(store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if diff := cmp.Diff(&want, config.Settings.Index); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", store, diff)
 		}
@@ -59,9 +58,7 @@ func TestAnIndexOfJavaScriptGraphs(t *testing.T) {
 	}
 	for _, embed := range []string{"./embed.ts:embed", "./embed.mjs:embed", "openai:text-embedding-3-small"} {
 		config, err := read(embed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if diff := cmp.Diff(&build.Index{Dims: 3, Embed: embed}, config.Settings.Index); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", embed, diff)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/infra/runtimes"
 	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestWhatHasNothingToApplyToIsRemarked uses the keys of the public templates for new
@@ -104,9 +105,7 @@ func TestTheRuntimesKnowTheSameKeys(t *testing.T) {
 		"node/src/config.mjs":              {`const SERVED = \[([^\]]*)\]`, `const GRAPH_KEYS = \[([^\]]*)\]`, `\[("AUTH"[^\]]*)\]`},
 	} {
 		text, err := fs.ReadFile(runtimes.Files, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for i, want := range [][]string{framework.RuntimeKeys(), framework.GraphKeys(), publicname.Settings()} {
 			found := regexp.MustCompile(names[i]).FindSubmatch(text)
 			if found == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // withPip is a repository with settings of pip.
@@ -30,9 +31,7 @@ no-cache-dir = true
 timeout = 30
 index-url = https://first.example.com/simple
 `)), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff([]string{
 		"UV_INDEX=https://one.example.com/simple https://two.example.com/simple", "UV_FIND_LINKS=https://files.example.com",
 		"UV_DEFAULT_INDEX=https://packages.example.com/simple", "UV_HTTP_TIMEOUT=30", "UV_INSECURE_HOST=one.example.com", "UV_INDEX_STRATEGY=unsafe-best-match",
@@ -47,18 +46,12 @@ func TestSettingsOfPipMayNameFiles(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, withPip("[install]\nfind-links = wheels\n"))
 	config, err := framework.Read(dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer root.Close()
 	environment, err := config.Environment(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if files, err := environment.Manifests(root); files != nil || err != nil {
 		t.Errorf("the dependencies follow from %q alone, %v", files, err)
 	}
@@ -88,13 +81,9 @@ func TestPackageTools(t *testing.T) {
 	for value, want := range map[string]string{"true": "pip\nsetuptools\nwheel\n", `["setuptools"]`: "setuptools\n", "false": "", "null": ""} {
 		dir := tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "keep_pkg_tools": ` + value + `}`})
 		config, err := framework.Read(dir, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		root, err := os.OpenRoot(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		environment, err := config.Environment(root)
 		if err != nil || environment.Requirements != want {
 			t.Errorf("%s: got %q, %v", value, environment.Requirements, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheNameOfAPackageIsRead reads the name from different forms of pyproject.toml.
@@ -22,19 +23,13 @@ func TestTheNameOfAPackageIsRead(t *testing.T) {
 		"[project]\nname = 'a'\ndynamic = 'x'\n":                    "",
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600))
 		root, err := os.OpenRoot(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		names, known := framework.Environment{Packages: []string{"."}}.Distributions(root)
 		if known != (want != "") || (known && !slices.Equal(names, []string{want})) {
 			t.Errorf("%q: got %v, %v; want %q", text, names, known, want)
 		}
-		if err := root.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, root.Close())
 	}
 }

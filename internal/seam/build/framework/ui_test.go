@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // readUI reads a configuration file with the members that follow the graphs.
@@ -20,9 +21,7 @@ const nodeGraphs = `{"agent": "a.ts:a"}`
 func TestTheKeyUI(t *testing.T) {
 	t.Parallel()
 	config, err := readUI(t, nodeGraphs, `"ui": {"agent": "./src/ui.tsx"}, "ui_config": {"shared": ["some-package"]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff([]string{"http", "ui", "ui_config"}, config.Settings.Keys()); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}

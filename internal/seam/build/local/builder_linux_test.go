@@ -26,9 +26,7 @@ func TestABuildReachesWhatIsItsOwn(t *testing.T) {
 	}
 	other := m.build(t, commit("echo secret >~/left && cat ~/left agent.go"))
 	key := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(other.Artifact.Own[0]))), "secret.key")
-	if err := os.WriteFile(key, []byte("the key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(key, []byte("the key"), 0o600))
 	for _, path := range []string{key, filepath.Join(other.Artifact.Dir, "agent.go"), filepath.Join(other.Artifact.Shared[2], "left")} {
 		if _, err := os.Stat(path); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,12 +22,8 @@ func TestEnvironmentsShareFiles(t *testing.T) {
 	write := func(dir, name, text string, mode os.FileMode) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		check.Must(t, os.WriteFile(path, []byte(text), mode))
 	}
 	outside := filepath.Join(t.TempDir(), "outside")
 	for _, dir := range []string{old, made} {
@@ -42,32 +39,20 @@ func TestEnvironmentsShareFiles(t *testing.T) {
 	write(outside, "linked/a.so", text, 0o644)
 	write(made, "linked/a.so", text, 0o644)
 	write(old, "target.so", text, 0o644)
-	if err := os.Symlink("target.so", filepath.Join(made, "target.so")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "linked"), filepath.Join(old, "linked")); err != nil {
-		t.Fatal(err)
-	}
-	if err := shareFiles(t.Context(), all, made); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Symlink("target.so", filepath.Join(made, "target.so")))
+	check.Must(t, os.Symlink(filepath.Join(outside, "linked"), filepath.Join(old, "linked")))
+	check.Must(t, shareFiles(t.Context(), all, made))
 	for name, want := range map[string]bool{"lib/same.so": true, "lib/small.py": false, "lib/content.so": false, "lib/mode.so": false, "lib/length.so": false} {
 		mine, err := os.Stat(filepath.Join(made, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		theirs, err := os.Stat(filepath.Join(old, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := os.SameFile(mine, theirs); got != want {
 			t.Errorf("%s is shared: %v", name, got)
 		}
 	}
 	within, err := os.Stat(filepath.Join(made, "linked", "a.so"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if beyond, err := os.Stat(filepath.Join(outside, "linked", "a.so")); err != nil || os.SameFile(within, beyond) {
 		t.Errorf("a file outside of the environments is shared, %v", err)
 	}
@@ -91,9 +76,7 @@ func TestAttackEnvironmentsWithALargeFile(t *testing.T) {
 	all := t.TempDir()
 	made := filepath.Join(all, ".new-1", staged)
 	for _, dir := range []string{filepath.Join(all, "old", staged), made} {
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "large"), nil, 0o600), os.Truncate(filepath.Join(dir, "large"), 4<<30)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "large"), nil, 0o600), os.Truncate(filepath.Join(dir, "large"), 4<<30)))
 	}
 	over := &ending{Context: t.Context(), left: 10}
 	if err := shareFiles(over, all, made); !errors.Is(err, context.Canceled) {
@@ -121,16 +104,10 @@ func TestTheEraserLeavesWhatABuildIsAboutToPublish(t *testing.T) {
 	all, b := t.TempDir(), &Builder{cfg: Config{Dir: t.TempDir()}}
 	long := time.Now().Add(-2 * homeRest)
 	for name, used := range map[string]time.Time{"oldest": long, ".new-broken": long.Add(time.Second), "kept": time.Now().Add(-2 * time.Hour), ".new-1": time.Now()} {
-		if err := os.Mkdir(filepath.Join(all, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(filepath.Join(all, name), used, used); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.Mkdir(filepath.Join(all, name), 0o700))
+		check.Must(t, os.Chtimes(filepath.Join(all, name), used, used))
 	}
-	if err := b.keepNewest(all, 1); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, b.keepNewest(all, 1))
 	left, err := filepath.Glob(filepath.Join(all, "*"))
 	if want := []string{filepath.Join(all, ".new-1"), filepath.Join(all, "kept")}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("left are %v, %v; want %v", left, err, want)

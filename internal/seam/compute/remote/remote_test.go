@@ -215,9 +215,7 @@ func TestTheHostMindsReleases(t *testing.T) {
 	target := newTarget(t)
 	steady, bad := computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve, "LATER=exit")
 	for _, release := range []compute.Release{steady, bad} {
-		if err := target.Apply(t.Context(), release); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, target.Apply(t.Context(), release))
 	}
 	if why, err := target.AwaitRelapse(t.Context(), bad.Ref); err != nil || !strings.Contains(why, "3 times") {
 		t.Errorf("got %q, %v", why, err)

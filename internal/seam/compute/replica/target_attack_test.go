@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // fragile is a host that panics at the point that a release's workspace names.
@@ -67,9 +68,7 @@ func TestAttackAReleaseWhoseSupervisionPanics(t *testing.T) {
 	t.Cleanup(func() { target.Close(context.Background()) })
 	apply := func(workspace string) compute.Ref {
 		ref := compute.Ref{Workspace: workspace, Deployment: "d", Revision: id.New(time.Now())}
-		if err := target.Apply(t.Context(), compute.Release{Ref: ref}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, target.Apply(t.Context(), compute.Release{Ref: ref}))
 		return ref
 	}
 	other := apply("other")
@@ -102,18 +101,14 @@ func TestAttackARestartThatPanics(t *testing.T) {
 	target := replica.New(&fragile{}, replica.Limits{}, nil, slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)
 	t.Cleanup(func() { target.Close(context.Background()) })
 	ref := compute.Ref{Workspace: "other", Deployment: "d", Revision: id.New(time.Now())}
-	if err := target.Apply(t.Context(), compute.Release{Ref: ref}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, target.Apply(t.Context(), compute.Release{Ref: ref}))
 	if status, err := target.Await(t.Context(), ref); err != nil || status.State != compute.Healthy {
 		t.Fatalf("the release is %+v, %v", status, err)
 	}
 	for _, point := range []string{"prepare", "start", "probe"} {
 		poisoned, restart := ref, id.New(time.Now())
 		poisoned.Workspace = point
-		if err := target.Restart(t.Context(), compute.Release{Ref: poisoned}, restart); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, target.Restart(t.Context(), compute.Release{Ref: poisoned}, restart))
 		if status, err := target.AwaitRestart(t.Context(), ref, restart); err != nil || status.State != compute.Failed || status.Reason != compute.ReasonInternal {
 			t.Errorf("a panic at %s: the restart is %+v, %v; want it failed with %s", point, status, err, compute.ReasonInternal)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // slow is a host on which no replica starts, and which takes its time to erase.
@@ -39,13 +40,9 @@ func TestErasingOneReleaseHoldsUpNoOther(t *testing.T) {
 	}
 	gone, other := release(), release()
 	for _, spec := range []compute.Release{gone, other} {
-		if err := target.Apply(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, target.Apply(t.Context(), spec))
 	}
-	if err := target.Remove(t.Context(), gone.Ref); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, target.Remove(t.Context(), gone.Ref))
 	<-host.begun
 	if status, err := target.Await(t.Context(), other.Ref); err != nil || status.State != compute.Failed {
 		t.Errorf("the other release is %+v, %v", status, err)

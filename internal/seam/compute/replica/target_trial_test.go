@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // In a child process, these variables name the table's file and the poisoned revision: see
@@ -117,9 +118,7 @@ func TestAttackAReleaseWhoseStartEndsTheServer(t *testing.T) {
 	}
 	host := &deadly{}
 	target, engine, err := newTrying(host, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() {
 		target.Close(context.Background())
 		engine.Close(context.Background())
@@ -130,9 +129,7 @@ func TestAttackAReleaseWhoseStartEndsTheServer(t *testing.T) {
 		"a restart": func() error { return target.Restart(t.Context(), compute.Release{Ref: ref}, id.New(time.Now())) },
 	}
 	for name, begin := range begin {
-		if err := begin(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, begin())
 		if status, err := target.Await(t.Context(), ref); err != nil || status.State != compute.Failed || status.Reason != compute.ReasonInternal {
 			t.Errorf("%s: it is %+v, %v; want it failed with %s", name, status, err, compute.ReasonInternal)
 		}
@@ -141,9 +138,7 @@ func TestAttackAReleaseWhoseStartEndsTheServer(t *testing.T) {
 		t.Errorf("it was started %d times", n)
 	}
 	other := compute.Ref{Workspace: "w", Deployment: "d", Revision: id.New(time.Now())}
-	if err := target.Apply(t.Context(), compute.Release{Ref: other}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, target.Apply(t.Context(), compute.Release{Ref: other}))
 	if status, err := target.Await(t.Context(), other); err != nil || status.State != compute.Healthy {
 		t.Errorf("another release is %+v, %v; want it healthy", status, err)
 	}
@@ -159,9 +154,7 @@ func TestAStartThatGetsNoTurnInTime(t *testing.T) {
 	})
 	t.Cleanup(func() { target.Close(context.Background()) })
 	ref := compute.Ref{Workspace: "w", Deployment: "d", Revision: id.New(time.Now())}
-	if err := target.Apply(t.Context(), compute.Release{Ref: ref}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, target.Apply(t.Context(), compute.Release{Ref: ref}))
 	if status, err := target.Await(t.Context(), ref); err != nil || status.State != compute.Failed || status.Reason != compute.ReasonInternal {
 		t.Errorf("it is %+v, %v; want it failed with %s", status, err, compute.ReasonInternal)
 	}

@@ -12,15 +12,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // run returns "name data" of each event, and the error after the last event.
 func run(t *testing.T, endpoint compute.Endpoint, attempt int, script ...graphtest.Step) ([]string, error) {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{"configurable": map[string]any{"script": script}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	transport := graph.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
 	invocation := graph.Invocation{Graph: "agent", RunID: "r1", Attempt: attempt, Config: config}
@@ -87,12 +86,8 @@ func TestHoldEndsWithTheConnection(t *testing.T) {
 	t.Cleanup(transport.CloseIdleConnections)
 	config := json.RawMessage(`{"configurable":{"script":[{"hold":true}]}}`)
 	stream, err := graph.NewClient(transport).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent", Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, stream.Close())
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the end of the connection", err)
 	}

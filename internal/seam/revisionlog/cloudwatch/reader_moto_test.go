@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/cloudwatch"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/mototest"
 )
 
@@ -65,9 +66,7 @@ func TestMotoAppend(t *testing.T) {
 	}
 	logs := cloudwatch.New(cloudwatch.Config{AWS: cfg, Builds: "/slipway/builds", Agents: *group})
 	log := revisionlog.Log{Revision: id.New(time.Now()), Kind: revisionlog.Deploy}
-	if err := logs.Append(t.Context(), log, []string{"one", "", "three"}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, logs.Append(t.Context(), log, []string{"one", "", "three"}))
 	var appending sync.WaitGroup
 	for range 8 {
 		appending.Go(func() {

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/cloudwatch"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -127,9 +128,7 @@ func all(t *testing.T, r *cloudwatch.Logs, log revisionlog.Log, query revisionlo
 	var lines []string
 	for more := true; more; {
 		page, err := r.Read(t.Context(), log, query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if len(page.Lines) > query.Limit {
 			t.Fatalf("got %d lines, want %d at most", len(page.Lines), query.Limit)
 		}

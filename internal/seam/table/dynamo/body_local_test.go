@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestLargestBodyComesBack(t *testing.T) {
@@ -28,9 +29,7 @@ func TestLargestBodyComesBack(t *testing.T) {
 	want := &table.Item{Key: key("p", "a"), Body: randomBody(table.MaxBody)}
 	wantError(t, tb.Transact(t.Context(), table.Put{Item: *want}), nil)
 	got, err := tb.Get(t.Context(), want.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if !bytes.Equal(got.Body, want.Body) {
 		t.Error("got another body than was put")
 	}
@@ -324,9 +323,7 @@ func scan(t *testing.T, tb *dynamo.Table) []map[string]types.AttributeValue {
 	var items []map[string]types.AttributeValue
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		items = append(items, page.Items...)
 	}
 	return items

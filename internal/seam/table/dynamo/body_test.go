@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestBodiesAreSplit(t *testing.T) {
@@ -23,9 +24,7 @@ func TestBodiesAreSplit(t *testing.T) {
 			body[i] = byte(i>>8 ^ i>>16)
 		}
 		w := newWire(t, done)
-		if err := w.open().Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "a"), Body: body}}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, w.open().Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "a"), Body: body}}))
 		var got []byte
 		chunks := 0
 		for _, r := range w.sent() {
@@ -59,9 +58,7 @@ func sentChunks(t *testing.T, r request) [][]byte {
 			continue
 		}
 		decoded, err := base64.StdEncoding.DecodeString(body["B"].(string))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		bodies = append(bodies, decoded)
 	}
 	return bodies
@@ -73,9 +70,7 @@ func TestChunksThatWereLeftOutAreWrittenAgain(t *testing.T) {
 		left := reply(http.StatusOK, `{"UnprocessedItems":{"slipway":[{"PutRequest":{"Item":{"pk":{"S":"left"},"sk":{"S":"CHUNK"}}}}]}}`)
 		w := newWire(t, left, left, done, done)
 		err := w.open().Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "a"), Body: make([]byte, dynamo.ChunkSize)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		w.wantOperations("BatchWriteItem", "BatchWriteItem", "BatchWriteItem", "TransactWriteItems")
 		for _, again := range w.sent()[1:3] {
 			if !bytes.Contains(again.body, []byte(`"left"`)) || bytes.Contains(again.body, []byte("BODY-CLAIMS#")) {

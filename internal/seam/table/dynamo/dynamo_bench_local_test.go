@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // BenchmarkTransact measures DynamoDB Local more than this package: it shows the speed that
@@ -36,9 +37,7 @@ func BenchmarkCompareAndSet(b *testing.B) {
 			tb := openLocal(b, local.http)
 			lock, epoch := key("p", "lock"), int64(0)
 			item := table.Item{Key: lock, Attrs: table.Attrs{"epoch": epoch}, Body: randomBody(size)}
-			if err := tb.Transact(b.Context(), table.Put{Item: item}); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, tb.Transact(b.Context(), table.Put{Item: item}))
 			measure(b, 1, func(ctx context.Context) error {
 				epoch++
 				return tb.Transact(ctx, table.Update{Key: lock, Add: map[string]int64{"epoch": 1}, If: table.Equals("epoch", epoch-1)})
@@ -53,9 +52,7 @@ func BenchmarkRead(b *testing.B) {
 	var keys []table.Key
 	for range 100 {
 		writes := insertions(3)
-		if err := tb.Transact(b.Context(), writes...); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, tb.Transact(b.Context(), writes...))
 		keys = append(keys, writes[0].Target())
 	}
 	for _, readers := range []int{1, 16} {

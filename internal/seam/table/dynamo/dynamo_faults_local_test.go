@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // faulty is a network with many faults: it produces the answers that DynamoDB Local never
@@ -201,9 +202,7 @@ func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 	}
 	running.Wait()
 	item, err := tb.Get(t.Context(), total)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got := item.Int("n"); got != writers*times {
 		t.Errorf("got a count of %d, want %d", got, writers*times)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	emulator "github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 )
 
@@ -83,9 +84,7 @@ func configure(client aws.HTTPClient) aws.Config {
 // time of the machine and not of the test.
 func create(tb testing.TB, name string) {
 	tb.Helper()
-	if err := dynamo.CreateWithoutTTL(tb.Context(), dynamo.Open(configure(local.http), name)); err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, dynamo.CreateWithoutTTL(tb.Context(), dynamo.Open(configure(local.http), name)))
 }
 
 // tableName makes the name of a table from any text.
@@ -125,9 +124,7 @@ func TestSchema(t *testing.T) {
 	create(t, *name)
 	client := dynamodb.NewFromConfig(configure(local.http))
 	table, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, index := range table.Table.GlobalSecondaryIndexes {
 		wantType, wantAttributes := types.ProjectionTypeAll, []string(nil)
 		if *index.IndexName == "due" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // refusedOn is the refusal of a single write on an item, in DynamoDB's JSON.
@@ -23,9 +24,7 @@ func refusedOn(item string) answer {
 func TestAnErasedLargeBodyLeavesNoChunks(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, refusedOn(item(key("p", "a"), nil, chunked("OLD", 2))), done)
-	if err := w.open().Delete(t.Context(), key("p", "a")); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, w.open().Delete(t.Context(), key("p", "a")))
 	w.wantOperations("DeleteItem", "TransactWriteItems", "BatchWriteItem", "BatchWriteItem")
 	sent := w.sent()
 	if claim := string(sent[1].body); !strings.Contains(claim, "BODY-CLAIMS#") || !strings.Contains(claim, `"OLD"`) {
@@ -45,9 +44,7 @@ func TestADeletionIsOneRequestForEachItem(t *testing.T) {
 		throttled := refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException")
 		conflict := refuse(http.StatusBadRequest, "TransactionConflictException")
 		w := newWire(t, throttled, done, conflict, lost, torn, done, done)
-		if err := w.open().Delete(t.Context(), key("p", "a"), key("p", "b"), key("p", "c")); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, w.open().Delete(t.Context(), key("p", "a"), key("p", "b"), key("p", "c")))
 		deleted := map[string]bool{}
 		for _, r := range w.sent() {
 			if r.operation != "DeleteItem" {
@@ -85,8 +82,6 @@ func TestADeletionGivesUpABusyTable(t *testing.T) {
 func TestADeletionInOrderIsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, done, done)
-	if err := w.open().InOrder(t.Context(), table.Delete{Key: key("p", "a")}, table.Delete{Key: key("p", "b"), If: table.Present()}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, w.open().InOrder(t.Context(), table.Delete{Key: key("p", "a")}, table.Delete{Key: key("p", "b"), If: table.Present()}))
 	w.wantOperations("DeleteItem", "DeleteItem")
 }

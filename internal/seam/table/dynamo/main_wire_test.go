@@ -20,6 +20,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // wire stands for the network and DynamoDB behind it: it answers requests one after the other
@@ -96,9 +97,7 @@ func (w *wire) wantOperations(want ...string) {
 func (r request) decode(t *testing.T) map[string]any {
 	t.Helper()
 	var body map[string]any
-	if err := json.Unmarshal(r.body, &body); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal(r.body, &body))
 	return body
 }
 

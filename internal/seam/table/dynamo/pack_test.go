@@ -12,24 +12,21 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // storedBody returns the attribute in which a body is stored, and the attribute's value.
 func storedBody(t *testing.T, body []byte) (name string, value []byte) {
 	t.Helper()
 	w := newWire(t, done)
-	if err := w.open().Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "a"), Body: body}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, w.open().Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "a"), Body: body}}))
 	writes, _ := w.sent()[0].decode(t)["TransactItems"].([]any)
 	put, _ := writes[0].(map[string]any)["Put"].(map[string]any)
 	stored, _ := put["Item"].(map[string]any)
 	for _, name := range []string{"body", "packed"} {
 		if of, ok := stored[name].(map[string]any); ok {
 			value, err := base64.StdEncoding.DecodeString(of["B"].(string))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			return name, value
 		}
 	}
@@ -101,8 +98,6 @@ func deflated(t *testing.T, size int) []byte {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return out.Bytes()
 }

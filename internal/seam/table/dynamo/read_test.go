@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestKeysThatWereLeftOutAreReadAgain(t *testing.T) {
@@ -25,9 +26,7 @@ func TestKeysThatWereLeftOutAreReadAgain(t *testing.T) {
 			batch(nil, item(b, map[string]int{"n": 2})),
 		)
 		got, err := w.open().GetBatch(t.Context(), a, b, a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		first := &table.Item{Key: a, Attrs: table.Attrs{"n": int64(1)}}
 		wantEqual(t, got, []*table.Item{first, {Key: b, Attrs: table.Attrs{"n": int64(2)}}, first})
 		for i, want := range []int{2, 2, 1, 1} {
@@ -73,9 +72,7 @@ func TestPageIsFilledFromSeveral(t *testing.T) {
 	dead := func(sk string) string { return item(key("p", sk), nil, expiring(now.Unix())) }
 	w := newWire(t, found("b", live("a"), dead("b")), found("c"), found("e", dead("d"), live("e")), found("f", live("f")))
 	page, err := w.open(dynamo.WithClock(func() time.Time { return now })).Query(t.Context(), table.Query{PK: "p", Limit: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var got []string
 	for _, item := range page.Items {
 		got = append(got, item.Key.SK)
@@ -107,9 +104,7 @@ func TestNothingIsReadBehindAFullPage(t *testing.T) {
 	} {
 		w := newWire(t, c.answers...)
 		page, err := w.open().Query(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if len(page.Items) != 2 || (page.Cursor != "") != c.cursor || len(w.sent()) != len(c.answers) {
 			t.Errorf("%s: got %d items and the cursor %q in %d requests", name, len(page.Items), page.Cursor, len(w.sent()))
 		}
@@ -135,9 +130,7 @@ func TestPageGoesOnBehindVanishedItems(t *testing.T) {
 		found("", item(key("p", "b"), nil, inline("x"))),
 	)
 	page, err := w.open().Query(t.Context(), table.Query{PK: "p", Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	wantEqual(t, page, table.Page{Items: []*table.Item{{Key: key("p", "b"), Body: []byte("x")}}})
 	w.wantOperations("Query", "BatchGetItem", "GetItem", "Query")
 }
@@ -162,9 +155,7 @@ func TestReplacedBodyIsFollowed(t *testing.T) {
 		batch(nil, chunk("p#BODY#NEW#1", "world"), chunk("p#BODY#NEW#0", "hello ")),
 	)
 	got, err := w.open().Get(t.Context(), a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	wantEqual(t, got, &table.Item{Key: a, Body: []byte("hello world")})
 }
 

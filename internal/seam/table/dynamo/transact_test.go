@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var (
@@ -61,9 +62,7 @@ func TestExpiredItemIsNotHandedBack(t *testing.T) {
 func TestReplacedLargeBodyTakesASecondRound(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, cancel(failedOn(item(key("p", "a"), nil, chunked("OLD", 2)))), done)
-	if err := w.open().Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "a")}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, w.open().Transact(t.Context(), table.Put{Item: table.Item{Key: key("p", "a")}}))
 	w.wantOperations("TransactWriteItems", "TransactWriteItems", "BatchWriteItem", "BatchWriteItem")
 	sent := w.sent()
 	if first, second := sent[0].decode(t)["ClientRequestToken"], sent[1].decode(t)["ClientRequestToken"]; first == second {

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // childRole, when set in the environment, makes the test program act as another process that
@@ -52,9 +53,7 @@ func TestConformance(t *testing.T) {
 	tabletest.Run(t, func(t *testing.T, dir string, now clock.Clock) (table.Table, func() error) {
 		t.Helper()
 		tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(now))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return tb, tb.Close
 	})
 }
@@ -69,19 +68,13 @@ type child struct {
 func startChild(t *testing.T, role, path string) *child {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), program)
 	cmd.Env = append(os.Environ(), childRole+"="+role, childPath+"="+path)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, cmd.Start())
 	return &child{cmd: cmd, lines: bufio.NewScanner(stdout)}
 }
 
@@ -103,9 +96,7 @@ func newPath(t testing.TB) string {
 func openTable(t testing.TB, path string, opts ...sqlite.Option) *sqlite.Table {
 	t.Helper()
 	tb, err := sqlite.Open(path, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { closeAll(t, tb) })
 	return tb
 }
@@ -123,27 +114,19 @@ func closeAll(t testing.TB, closers ...io.Closer) {
 func execute(t *testing.T, path, script string) {
 	t.Helper()
 	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite|zombiezen.OpenCreate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer closeAll(t, conn)
-	if err := sqlitex.ExecuteScript(conn, script, nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, sqlitex.ExecuteScript(conn, script, nil))
 }
 
 // selectText runs SQL that returns one text.
 func selectText(t *testing.T, path, sql string) string {
 	t.Helper()
 	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer closeAll(t, conn)
 	text, err := sqlitex.ResultText(conn.Prep(sql))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return text
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAScanMeetsEveryItemOnce has more items than a page: some have large bodies, items of one
@@ -20,14 +21,10 @@ func TestAScanMeetsEveryItemOnce(t *testing.T) {
 		if i%500 == 0 {
 			item.Body = large("x")
 		}
-		if err := tb.Transact(t.Context(), table.Put{Item: item}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tb.Transact(t.Context(), table.Put{Item: item}))
 	}
 	expired := table.Item{Key: table.Key{PK: "p0", SK: "0000x"}, Expires: time.Now().Add(-time.Hour)}
-	if err := tb.Transact(t.Context(), table.Put{Item: expired}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: expired}))
 	next := int64(0)
 	err := tb.Scan(t.Context(), func(item *table.Item) error {
 		if item.Int("n") != next || (next%500 == 0) != (len(item.Body) > 0) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // BenchmarkTransact measures transactions of three insertions, like the creation of a run: the
@@ -33,9 +34,7 @@ func BenchmarkTransact(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	tb := openTable(b, newPath(b))
 	writes := threeInsertions(id.New(time.Now()))
-	if err := tb.Transact(b.Context(), writes...); err != nil {
-		b.Fatal(err)
-	}
+	check.Must(b, tb.Transact(b.Context(), writes...))
 	b.ReportAllocs()
 	for epoch := int64(1); b.Loop(); epoch++ {
 		err := tb.Transact(b.Context(), table.Update{
@@ -43,9 +42,7 @@ func BenchmarkUpdate(b *testing.B) {
 			Set: table.Attrs{"epoch": epoch + 1},
 			If:  table.Equals("epoch", epoch),
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, err)
 	}
 }
 
@@ -97,14 +94,10 @@ func BenchmarkGetBesideLarge(b *testing.B) {
 		tb := openTable(b, newPath(b))
 		attrs := table.Attrs{"epoch": int64(0), "kind": "thread", "created": "2026-01-02T03:04:05.000006Z"}
 		small := table.Key{PK: "thread/" + strings.Repeat("x", 60), SK: "c5"}
-		if err := tb.Transact(b.Context(), table.Put{Item: table.Item{Key: small, Attrs: attrs, Body: []byte(`{"metadata":{}}`)}, If: table.Absent()}); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, tb.Transact(b.Context(), table.Put{Item: table.Item{Key: small, Attrs: attrs, Body: []byte(`{"metadata":{}}`)}, If: table.Absent()}))
 		body := []byte(strings.Repeat("x", size))
 		for i := range 10 {
-			if err := tb.Transact(b.Context(), table.Put{Item: table.Item{Key: table.Key{PK: small.PK, SK: fmt.Sprintf("c%d.", i)}, Attrs: attrs, Body: body}, If: table.Absent()}); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, tb.Transact(b.Context(), table.Put{Item: table.Item{Key: table.Key{PK: small.PK, SK: fmt.Sprintf("c%d.", i)}, Attrs: attrs, Body: body}, If: table.Absent()}))
 		}
 		b.Run(fmt.Sprintf("get,size=%d", size), func(b *testing.B) {
 			b.ReportAllocs()
@@ -117,9 +110,7 @@ func BenchmarkGetBesideLarge(b *testing.B) {
 		b.Run(fmt.Sprintf("update,size=%d", size), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := tb.Transact(context.Background(), table.Update{Key: small, Add: map[string]int64{"epoch": 1}}); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, tb.Transact(context.Background(), table.Update{Key: small, Add: map[string]int64{"epoch": 1}}))
 			}
 		})
 	}
@@ -130,9 +121,7 @@ func fillBench(b *testing.B, tb table.Table, n int) []table.Key {
 	var keys []table.Key
 	for range n {
 		writes := threeInsertions(id.New(time.Now()))
-		if err := tb.Transact(b.Context(), writes...); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, tb.Transact(b.Context(), writes...))
 		for _, w := range writes {
 			keys = append(keys, w.Target())
 		}

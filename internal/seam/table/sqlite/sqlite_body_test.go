@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // large returns a body that is not kept in its item's row.
@@ -169,9 +170,7 @@ func wantRewriteTold(t *testing.T, told []byte, path string, version int) {
 	var lines []map[string]any
 	for decoder := json.NewDecoder(bytes.NewReader(told)); decoder.More(); {
 		var line map[string]any
-		if err := decoder.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, decoder.Decode(&line))
 		lines = append(lines, line)
 	}
 	if len(lines) != 2 {

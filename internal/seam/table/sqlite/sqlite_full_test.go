@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // fillUpTheDisk is the child process: it may not write files beyond a size. It lifts this
@@ -66,9 +67,7 @@ func TestFullDiskLeavesNoTransactionInPart(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	tb := openTable(t, path)
-	if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: count}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: count}}))
 	closeAll(t, tb)
 	lines, err := startChild(t, "fill", path).wait()
 	if err != nil {
@@ -100,9 +99,7 @@ func TestFullDiskLeavesNoTransactionInPart(t *testing.T) {
 func TestFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	tb := openTable(t, newPath(t), sqlite.WithoutSync())
-	if err := tb.LimitPages(30); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.LimitPages(30))
 	large := table.Put{Item: table.Item{Key: key("a", "large"), Body: make([]byte, 300<<10)}}
 	if err := tb.Transact(t.Context(), large); !fault.Is(err, fault.NoRoom) {
 		t.Errorf("a write without room: got %v", err)

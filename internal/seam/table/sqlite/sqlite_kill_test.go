@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // Each numbered transaction puts a left and a right item and increments a count.
@@ -56,9 +57,7 @@ func TestWhatWasAnsweredSurvivesKill(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	tb := openTable(t, path)
-	if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: count}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: count}}))
 	closeAll(t, tb)
 	var answered []string
 	for range 3 {
@@ -69,9 +68,7 @@ func TestWhatWasAnsweredSurvivesKill(t *testing.T) {
 			}
 			answered = append(answered, child.lines.Text())
 		}
-		if err := child.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, child.cmd.Process.Kill())
 		rest, err := child.wait()
 		if err == nil {
 			t.Fatal("child ended by itself, want it killed")
@@ -102,9 +99,7 @@ func wantWhole(t *testing.T, path string, answered []string) {
 		}
 	}
 	counter, err := tb.Get(t.Context(), count)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got, want := counter.Int("n"), int64(len(lefts)); got != want || len(rights) != len(lefts) {
 		t.Errorf("got a count of %d and %d right items, want %d of both", got, len(rights), want)
 	}
@@ -113,9 +108,7 @@ func wantWhole(t *testing.T, path string, answered []string) {
 func stored(t *testing.T, tb table.Table, pk string) map[string]bool {
 	t.Helper()
 	items, err := table.AllItems(t.Context(), tb, table.Query{PK: pk})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	numbers := make(map[string]bool)
 	for _, item := range items {
 		numbers[item.Key.SK] = true
@@ -144,25 +137,19 @@ func TestProcessesShareOneFile(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	tb := openTable(t, path)
-	if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: count}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: count}}))
 	child := startChild(t, "increment", path)
 	if !child.lines.Scan() {
 		t.Fatalf("child did not open the file: %v", child.cmd.Wait())
 	}
 	for range increments {
-		if err := tb.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"n": 1}}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tb.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"n": 1}}))
 	}
 	if _, err := child.wait(); err != nil {
 		t.Fatalf("child: %v", err)
 	}
 	item, err := tb.Get(t.Context(), count)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got, want := item.Int("n"), int64(2*increments); got != want {
 		t.Errorf("got a count of %d, want %d", got, want)
 	}

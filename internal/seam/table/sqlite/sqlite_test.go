@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestOpenRefusesFilesOfOtherVersions(t *testing.T) {
@@ -118,9 +119,7 @@ func TestBatchIsOneMoment(t *testing.T) {
 	})
 	for !done.Load() {
 		items, err := tb.GetBatch(t.Context(), a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if sum := items[0].Int("n") + items[1].Int("n"); sum != 0 {
 			t.Fatalf("got a sum of %d, want 0", sum)
 		}
@@ -188,18 +187,14 @@ func TestEveryReadIsOneRange(t *testing.T) {
 	path := newPath(t)
 	openTable(t, path)
 	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer closeAll(t, conn)
 	for _, sql := range sqlite.Statements() {
 		stmt := conn.Prep(`EXPLAIN QUERY PLAN ` + sql)
 		var steps []string
 		for {
 			more, err := stmt.Step()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if !more {
 				break
 			}

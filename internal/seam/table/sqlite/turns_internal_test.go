@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"runtime"
 	"testing"
 )
@@ -55,9 +56,7 @@ func TestAttackReadersOfOnePartition(t *testing.T) {
 	t.Parallel()
 	const attackers = 50
 	l := inLine{newTurns(1), make(chan string)}
-	if err := l.acquire(t.Context(), "W#a#RUN#1"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, l.acquire(t.Context(), "W#a#RUN#1"))
 	for range attackers {
 		l.wait(t.Context(), t, "W#a#RUN#1")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const mib = 1 << 20
@@ -16,18 +17,14 @@ const mib = 1 << 20
 func fill(t *testing.T, tb table.Table, pk string, megabytes int) {
 	t.Helper()
 	for i := range megabytes {
-		if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: key(pk, fmt.Sprint(i)), Body: make([]byte, mib)}}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: key(pk, fmt.Sprint(i)), Body: make([]byte, mib)}}))
 	}
 }
 
 func empty(t *testing.T, tb table.Table, pk string, megabytes int) {
 	t.Helper()
 	for i := range megabytes {
-		if err := tb.Transact(t.Context(), table.Delete{Key: key(pk, fmt.Sprint(i))}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tb.Transact(t.Context(), table.Delete{Key: key(pk, fmt.Sprint(i))}))
 	}
 }
 
@@ -38,9 +35,7 @@ func awaitSize(t *testing.T, path string, most int64) {
 	defer again.Stop()
 	for {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if info.Size() <= most {
 			return
 		}
@@ -55,9 +50,7 @@ func awaitSize(t *testing.T, path string, most int64) {
 func sizeOf(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return info.Size()
 }
 

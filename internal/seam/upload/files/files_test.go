@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -26,9 +27,7 @@ func open(t *testing.T, dir string, now func() time.Time) (*files.Store, string)
 	t.Helper()
 	key := fixtures.Key(t)
 	store, err := files.Open(dir, key, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	mux := web.NewMux(slog.New(slog.NewTextHandler(t.Output(), nil)))
 	mux.Handle(files.Route, store.Handler(mux.Error))
 	server := httptest.NewServer(mux)
@@ -53,9 +52,7 @@ func TestAnAddressIsGoodForOneUpload(t *testing.T) {
 	store, base := open(t, t.TempDir(), func() time.Time { return at })
 	ref, other := uploadtest.NewRef(), uploadtest.NewRef()
 	grant, err := store.Grant(t.Context(), ref, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	bare, _, _ := strings.Cut(grant.URL, "?")
 	unsigned, _, _ := strings.Cut(grant.URL, "&signature")
 	for name, address := range map[string]string{
@@ -100,9 +97,7 @@ func TestWhatIsTooLargeLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	store, base := open(t, dir, time.Now)
 	grant, err := store.Grant(t.Context(), uploadtest.NewRef(), base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if status := uploadtest.Put(t, grant.URL, grant.Headers, zeros(upload.MaxSize+1)); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("unsaid: got %d", status)
 	}
@@ -131,9 +126,7 @@ func TestNothingComesAfterAnErasure(t *testing.T) {
 		for range before + 1 {
 			ref.Upload = uploadtest.NewRef().Upload
 			grant, err := store.Grant(t.Context(), ref, base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			grants = append(grants, grant)
 		}
 		for _, grant := range grants[:before] {
@@ -141,9 +134,7 @@ func TestNothingComesAfterAnErasure(t *testing.T) {
 				t.Fatalf("before: got %d", status)
 			}
 		}
-		if err := store.Erase(t.Context(), ref.Workspace, ref.Deployment); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, store.Erase(t.Context(), ref.Workspace, ref.Deployment))
 		for _, grant := range grants {
 			if status := uploadtest.Put(t, grant.URL, grant.Headers, strings.NewReader("x")); status != http.StatusForbidden {
 				t.Errorf("after an erasure of %d: got %d", before, status)
@@ -162,9 +153,7 @@ func TestATarballThatArrivesDuringAnErasure(t *testing.T) {
 	store, base := open(t, dir, time.Now)
 	ref := uploadtest.NewRef()
 	grant, err := store.Grant(t.Context(), ref, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	// The store asks for the rest of the body after it has found the deployment's directory.
 	body, rest := io.Pipe()
 	go func() {
@@ -187,9 +176,7 @@ func TestATarballThatArrivesDuringAnErasure(t *testing.T) {
 func TestOpenErasesHalves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, ".receiving-1"), []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(dir, ".receiving-1"), []byte("half"), 0o600))
 	open(t, dir, time.Now)
 	if left := fileNames(t, dir); len(left) != 0 {
 		t.Errorf("it leaves %v", left)
@@ -204,8 +191,6 @@ func fileNames(t *testing.T, dir string) (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return names
 }

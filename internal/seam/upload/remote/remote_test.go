@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload/files"
 	"github.com/slipway-run/slipway/internal/seam/upload/remote"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -36,15 +37,11 @@ func newHost(t *testing.T, token, shown string) store {
 	dir := t.TempDir()
 	key := fixtures.Key(t)
 	there, err := files.Open(filepath.Join(dir, "uploads"), key, clock.System)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	host, err := agenthost.New(agenthost.Config{
 		Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Uploads: there, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	server := httptest.NewServer(host)
 	transport := &http.Transport{}
 	t.Cleanup(func() {

@@ -48,20 +48,14 @@ func TestMotoConformance(t *testing.T) {
 	_, err := client.CreateBucket(t.Context(), &awss3.CreateBucketInput{
 		Bucket: aws.String(bucket), CreateBucketConfiguration: &types.CreateBucketConfiguration{LocationConstraint: mototest.Region},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Run("only what no revision names has a tag", func(t *testing.T) {
 		t.Parallel()
 		store, ref := s3.New(config, bucket), uploadtest.NewRef()
 		grant, err := store.Grant(t.Context(), ref, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		put, err := http.NewRequestWithContext(t.Context(), http.MethodPut, grant.URL, strings.NewReader("a tarball"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for name, value := range grant.Headers {
 			put.Header.Set(name, value)
 		}
@@ -72,9 +66,7 @@ func TestMotoConformance(t *testing.T) {
 		check.Must(t, answer.Body.Close())
 		tags := func() int {
 			found, err := client.GetObjectTagging(t.Context(), &awss3.GetObjectTaggingInput{Bucket: aws.String(bucket), Key: aws.String(s3.Prefix + ref.Path())})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			return len(found.TagSet)
 		}
 		before := tags()

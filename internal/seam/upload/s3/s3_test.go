@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const bucket = "slipway-uploads"
@@ -26,13 +27,9 @@ func TestAnAddressIsSignedForOneUpload(t *testing.T) {
 	store := s3.New(aws.Config{Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", "token")}, bucket)
 	ref := uploadtest.NewRef()
 	grant, err := store.Grant(t.Context(), ref, "https://slipway.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	at, err := url.Parse(grant.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if at.Scheme != "https" || at.Host != bucket+".s3.eu-central-1.amazonaws.com" || at.Path != "/sources/"+ref.Path() {
 		t.Errorf("it is to be sent to %s", at.Redacted())
 	}

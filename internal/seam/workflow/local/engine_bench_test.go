@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -35,9 +36,7 @@ func BenchmarkRun(b *testing.B) {
 			}
 		},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.Must(b, err)
 	b.Cleanup(func() { e.Close(context.Background()) })
 	var left atomic.Int64
 	left.Store(int64(b.N))

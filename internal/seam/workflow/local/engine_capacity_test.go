@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestRunsWaitForCapacityForHours starts many long runs at once for few workers. Lambda refuses
@@ -80,17 +81,13 @@ func (r *rush) check(t *testing.T, tb *outsideTable) {
 	names := make([]string, r.runs)
 	for i := range names {
 		names[i] = fmt.Sprintf("run-%d", i)
-		if err := e.Start(t.Context(), workflow.Run, names[i], []byte(ids)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, e.Start(t.Context(), workflow.Run, names[i], []byte(ids)))
 	}
 	failed := 0
 	for _, name := range names {
 		h.await(name)
 		got, err := e.Describe(t.Context(), workflow.Run, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got.Status != workflow.Succeeded {
 			failed++
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/seam/workflow/workflowtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestConformance(t *testing.T) {
@@ -15,9 +16,7 @@ func TestConformance(t *testing.T) {
 	workflowtest.Run(t, func(t *testing.T, definitions fs.FS, functions map[string]workflow.TaskFunc) workflow.Engine {
 		t.Helper()
 		e, err := local.New(local.Config{Table: fileTable(t), Definitions: definitions, Functions: functions, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		t.Cleanup(func() { cutOff(e) })
 		return e
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -178,20 +179,14 @@ func killChild(t *testing.T, name, file, line string) {
 	child.Env = append(os.Environ(), childCase+"="+name, childFile+"="+file)
 	child.Stderr = os.Stderr
 	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, child.Start())
 	var printed []string
 	scanner := bufio.NewScanner(output)
 	for !slices.Contains(printed, line) && scanner.Scan() {
 		printed = append(printed, scanner.Text())
 	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, child.Process.Kill())
 	if err := child.Wait(); err == nil || !slices.Contains(printed, line) {
 		t.Fatalf("got exit %v after the lines %q, want a kill after %q", err, printed, line)
 	}
@@ -216,12 +211,8 @@ func goOnAfterKill(t *testing.T, c killCase, tb table.Table, now func() time.Tim
 		}
 		return nil, nil
 	}, n.history.observe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { cutOff(n.engine) })
-	if err := n.engine.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, n.engine.Resume(t.Context()))
 	return n
 }

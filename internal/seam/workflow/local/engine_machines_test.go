@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // drive takes one way through a real machine.
@@ -163,9 +164,7 @@ func newMachines(t *testing.T, tb *outsideTable, call workflow.TaskFunc, h *hist
 		Log:           slog.New(slog.DiscardHandler),
 		Observer:      h.observe,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return e
 }
 
@@ -175,14 +174,10 @@ func (d drive) check(t *testing.T, tb *outsideTable) {
 	h, functions := newHistory(), d.functions(t)
 	e := newMachines(t, tb, functions.call, h)
 	t.Cleanup(func() { cutOff(e) })
-	if err := e.Start(t.Context(), d.machine, "e1", []byte(ids)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, e.Start(t.Context(), d.machine, "e1", []byte(ids)))
 	h.await("e1")
 	got, err := e.Describe(t.Context(), d.machine, "e1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if got.Status != d.status || got.Error != d.err {
 		t.Errorf("got status %s and error %q, want %s and %q", got.Status, got.Error, d.status, d.err)
 	}
@@ -305,13 +300,9 @@ func allTransitions(t *testing.T) []string {
 	found := map[string]bool{}
 	for _, machine := range []workflow.Machine{workflow.Rollout, workflow.Restart, workflow.Run, workflow.Teardown, workflow.Webhook} {
 		text, err := fs.ReadFile(statemachines.Files, string(machine)+".asl.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var definition struct{ States map[string]leads }
-		if err := json.Unmarshal(text, &definition); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal(text, &definition))
 		for name, state := range definition.States {
 			for _, next := range append(append(state.Choices, state.Catch...), struct{ Next string }{state.Next}, struct{ Next string }{state.Default}) {
 				if next.Next != "" {

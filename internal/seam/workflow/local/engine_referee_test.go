@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // deviations are the cases in which the two interpreters differ, in the named parts, each with
@@ -152,13 +153,9 @@ func judge(t *testing.T, name string, ours, theirs shown) {
 func askReferee(t *testing.T, cases []*refereeCase) []shown {
 	t.Helper()
 	python, err := filepath.Abs("../../../../.tools/referee/bin/python")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	input, err := json.Marshal(cases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var stderr bytes.Buffer
 	command := exec.CommandContext(t.Context(), python, "testdata/referee/referee.py")
 	command.Stdin, command.Stderr = bytes.NewReader(input), &stderr
@@ -193,9 +190,7 @@ func play(t *testing.T, tb *outsideTable, c *refereeCase) shown {
 	}}
 	e, h := s.engine(t)
 	input, err := json.Marshal(c.Input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	start(t, e, "e1", string(input))
 	h.await("e1")
 	end := describe(t, e, "e1")
@@ -222,9 +217,7 @@ func stateOf(event local.Event) string {
 func addLanguage(t *testing.T, cases map[string]*refereeCase) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, file := range files {
 		for _, c := range readCases(t, file) {
 			added := &refereeCase{Definition: c.Definition, Input: c.Input, function: func(t *testing.T) (workflow.TaskFunc, func()) {
@@ -274,9 +267,7 @@ func addDrives(t *testing.T, cases map[string]*refereeCase) {
 			continue
 		}
 		text, err := fs.ReadFile(statemachines.Files, string(d.machine)+".asl.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		functions := map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"}
 		added := &refereeCase{
 			Definition: []byte(os.Expand(string(text), func(name string) string { return functions[name] })),

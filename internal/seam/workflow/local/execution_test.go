@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // executionCase is one case of testdata/*.json: a machine, the behaviour of its function
@@ -90,9 +91,7 @@ func execute(t *testing.T, tb *outsideTable, c executionCase) outcome {
 	s := setup{table: tb, definition: string(c.Definition), functions: map[string]workflow.TaskFunc{"work": function.call}}
 	e, h := s.engine(t)
 	input, err := json.Marshal(c.Input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	start(t, e, "e1", string(input))
 	h.await("e1")
 	execution := describe(t, e, "e1")
@@ -170,9 +169,7 @@ func decode(t *testing.T, text json.RawMessage) any {
 func readCases(t *testing.T, file string) []executionCase {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	decoder.UseNumber()
@@ -198,9 +195,7 @@ func TestAttackAnEngineThatPanics(t *testing.T) {
 			history.observe(event)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { cutOff(engine) })
 	start(t, engine, "poison", `{}`)
 	history.await("poison")

@@ -72,9 +72,7 @@ func waitUntilClosing(t *testing.T, e *local.Engine) {
 		if errors.Is(err, local.ErrClosed) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 	}
 }
 
@@ -87,9 +85,7 @@ func resumeWithGate(t *testing.T, tb table.Table, definition string) []string {
 		g.through <- struct{}{}
 	}
 	e, h := setup{table: tb, definition: definition, functions: works(g.call)}.engine(t)
-	if err := e.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, e.Resume(t.Context()))
 	h.await("e1")
 	if got := describe(t, e, "e1"); got.Status != workflow.Succeeded {
 		t.Errorf("got status %s, want SUCCEEDED", got.Status)

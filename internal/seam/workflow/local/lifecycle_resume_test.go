@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestResumeKeepsTime cuts an execution off half an hour after its start and continues ten
@@ -73,9 +74,7 @@ func TestResumeKeepsTime(t *testing.T) {
 				cutOff(first)
 				<-time.After(10 * time.Minute)
 				second, h := s.engine(t)
-				if err := second.Resume(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, second.Resume(t.Context()))
 				h.await("e1")
 				e := describe(t, second, "e1")
 				got := outcome{Status: e.Status, Output: decode(t, e.Output), Error: e.Error, Cause: e.Cause, Calls: function.calls(), Took: e.Stopped.Sub(e.Started).String()}
@@ -99,9 +98,7 @@ func TestResumeAfterADeadline(t *testing.T) {
 		cutOff(first)
 		<-time.After(2 * time.Hour)
 		second, h := s.engine(t)
-		if err := second.Resume(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, second.Resume(t.Context()))
 		h.await("e1")
 		if got := describe(t, second, "e1"); got.Stopped.Sub(got.Started) != 2*time.Hour {
 			t.Errorf("it ended at %v, want after two hours", got.Stopped)
@@ -125,15 +122,11 @@ func TestResumeManyPages(t *testing.T) {
 		})
 	}
 	starts.Wait()
-	if err := first.Stop(t.Context(), "m", "e0000", ""); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, first.Stop(t.Context(), "m", "e0000", ""))
 	cutOff(first)
 	later := func() time.Time { return time.Now().Add(time.Hour) }
 	second, h := setup{table: tb, definition: waits, now: later}.engine(t)
-	if err := second.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, second.Resume(t.Context()))
 	for i := 1; i < n; i++ {
 		h.await(fmt.Sprintf("e%04d", i))
 	}
@@ -150,15 +143,11 @@ func TestResumeTwice(t *testing.T) {
 	start(t, e, "e1", `{}`)
 	<-g.entered
 	for range 2 {
-		if err := e.Resume(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, e.Resume(t.Context()))
 	}
 	g.through <- struct{}{}
 	h.await("e1")
-	if err := e.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, e.Resume(t.Context()))
 	e.Close(t.Context())
 	if got := len(g.entered); got != 0 {
 		t.Errorf("got %d more calls, want 0", got)
@@ -190,9 +179,7 @@ func TestResumeWithoutTheState(t *testing.T) {
 	start(t, first, "e1", `{}`)
 	cutOff(first)
 	second, h := setup{table: tb, definition: `{"StartAt": "B", "States": {"B": {"Type": "Succeed"}}}`}.engine(t)
-	if err := second.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, second.Resume(t.Context()))
 	h.await("e1")
 	got := describe(t, second, "e1")
 	if got.Status != workflow.Failed || got.Error != "States.Runtime" || got.Cause != "The machine has no state 'A'." {
@@ -210,9 +197,7 @@ func TestTwoEngines(t *testing.T) {
 	<-slow.entered
 	var fast atomic.Int64
 	second, after := setup{table: tb, definition: twoTasks, functions: works(counting(&fast))}.engine(t)
-	if err := second.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, second.Resume(t.Context()))
 	after.await("e1")
 	ended := describe(t, second, "e1")
 	slow.through <- struct{}{}

@@ -112,9 +112,7 @@ func TestStopCancelsTheTask(t *testing.T) {
 	start(t, e, "e1", `{}`)
 	<-entered
 	for range 2 { // the second Stop finds that it has ended and does nothing
-		if err := e.Stop(t.Context(), "m", "e1", "no longer wanted"); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, e.Stop(t.Context(), "m", "e1", "no longer wanted"))
 	}
 	<-cancelled
 	h.await("e1")
@@ -161,9 +159,7 @@ func TestStopInAWait(t *testing.T) {
 		e, h := setup{table: tb, definition: waits}.engine(t)
 		start(t, e, "e1", `{}`)
 		<-time.After(time.Minute)
-		if err := e.Stop(t.Context(), "m", "e1", ""); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, e.Stop(t.Context(), "m", "e1", ""))
 		h.await("e1")
 		if got := describe(t, e, "e1"); got.Stopped.Sub(got.Started) != time.Minute {
 			t.Errorf("it stopped at %v, want after a minute", got.Stopped)
@@ -245,9 +241,7 @@ func TestFailureIsLogged(t *testing.T) {
 			var got []map[string]any
 			for line := range strings.Lines(log.String()) {
 				var fields map[string]any
-				if err := json.Unmarshal([]byte(line), &fields); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, json.Unmarshal([]byte(line), &fields))
 				delete(fields, "time")
 				got = append(got, fields)
 			}
@@ -284,9 +278,7 @@ func TestList(t *testing.T) {
 	start(t, e, "e1", `"2000-01-01T00:00:00Z"`)
 	h.await("e1")
 	got, err := e.List(t.Context(), "m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want := []workflow.Execution{describe(t, e, "e1"), describe(t, e, "e2")}
 	if diff := cmp.Diff(want, got); diff != "" || want[0].Status != workflow.Succeeded || want[1].Status != workflow.Running {
 		t.Errorf("executions (-want +got):\n%s", diff)

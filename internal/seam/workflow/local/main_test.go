@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -174,9 +175,7 @@ func (s setup) engine(t *testing.T) (*local.Engine, *history) {
 		Log:         slog.New(slog.NewJSONHandler(log, nil)),
 		Observer:    h.observe,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { cutOff(e) })
 	return e, h
 }
@@ -191,16 +190,12 @@ func cutOff(e *local.Engine) {
 
 func start(t *testing.T, e *local.Engine, name, input string) {
 	t.Helper()
-	if err := e.Start(t.Context(), "m", name, []byte(input)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, e.Start(t.Context(), "m", name, []byte(input)))
 }
 
 func describe(t *testing.T, e *local.Engine, name string) workflow.Execution {
 	t.Helper()
 	execution, err := e.Describe(t.Context(), "m", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return execution
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -106,9 +107,7 @@ func deadlyServer() error {
 func dieWith(t *testing.T, file, round string, starts ...string) {
 	t.Helper()
 	names, err := json.Marshal(slices.Concat([]string{}, starts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	server := exec.Command(os.Args[0])
 	server.Env = append(os.Environ(), deadlyFile+"="+file, deadlyRound+"="+round, deadlyStarts+"="+string(names))
 	output, err := server.CombinedOutput()
@@ -135,13 +134,9 @@ func survive(t *testing.T, file string, counted ...workflow.Machine) *survivor {
 		s.called = append(s.called, string(payload))
 		return nil, nil
 	}, s.observe, counted...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { cutOff(s.Engine) })
-	if err := s.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.Resume(t.Context()))
 	return s
 }
 
@@ -199,16 +194,10 @@ func TestServersThatEndAsTheyShouldDoNotCount(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stuck.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, stuck.Resume(t.Context()))
 	cutOff(stuck)
-	if err := closing.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, closing.Close())
 	dieWith(t, file, "alone")
 	s := survive(t, file)
 	s.await("b-poison")

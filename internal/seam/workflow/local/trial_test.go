@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
@@ -26,9 +27,7 @@ func newTrial(t *testing.T, tb table.Table) *local.Engine {
 	t.Helper()
 	noFunction := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 	engine, err := newDeadlyEngine(tb, noFunction, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { cutOff(engine) })
 	return engine
 }

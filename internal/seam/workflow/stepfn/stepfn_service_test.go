@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/stepfn"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // canned is a service that gives the answers that the emulator never gives.
@@ -47,9 +48,7 @@ func TestRequests(t *testing.T) {
 	e := stepfn.New(newClient(t, service), prefix)
 	var got []string
 	ask := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		got = append(got, *service.asked.Load())
 	}
 	ask(e.Start(t.Context(), workflow.Run, "r1", []byte(`{"a": 1}`)))
@@ -114,9 +113,7 @@ func TestStatuses(t *testing.T) {
 		`{"status":"ABORTED","cause":"because"}`: {Status: workflow.Aborted, Cause: "because"},
 	} {
 		got, err := stepfn.New(newClient(t, &canned{status: http.StatusOK, body: body}), prefix).Describe(t.Context(), workflow.Run, "r1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got.Status != want.Status || got.Error != want.Error || got.Cause != want.Cause {
 			t.Errorf("%s: got %+v, want %+v", body, got, want)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/stepfn"
 	"github.com/slipway-run/slipway/internal/seam/workflow/workflowtest"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -51,9 +52,7 @@ func TestConformance(t *testing.T) {
 		service, err := stepfunctions.New(stepfunctions.Config{
 			Table: tb, Definitions: definitions, Functions: functions, Prefix: prefix, Log: slog.New(slog.DiscardHandler),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		t.Cleanup(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 	"github.com/slipway-run/slipway/internal/test/template"
 )
@@ -24,34 +25,24 @@ func TestWhatIsKeptOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "..")
 	read, err := template.Load(filepath.Join(root, "template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	stack, err := read.Resolve(template.Values{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	registry, err := child.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	config := dynamodb.Config{Root: root, Dir: t.TempDir(), Registry: registry, Output: os.Stderr}
 	key := table.Key{PK: "one", SK: "two"}
 
 	with := func(use func(*dynamo.Table) error) {
 		t.Helper()
 		server, err := dynamodb.Start(t.Context(), config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(server.Endpoint()), Credentials: aws.CredentialsProviderFunc(
 			func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
 			})}
 		for range 2 {
-			if err := dynamodb.CreateTable(t.Context(), awsdynamodb.NewFromConfig(cfg), "slipway", stack.Tables["Table"]); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, dynamodb.CreateTable(t.Context(), awsdynamodb.NewFromConfig(cfg), "slipway", stack.Tables["Table"]))
 		}
 		tb := dynamo.Open(cfg, "slipway")
 		if err := use(tb); err != nil {

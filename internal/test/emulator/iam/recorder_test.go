@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/iam"
 )
 
@@ -30,9 +31,7 @@ func recorded(t *testing.T, who, service, operation, body string) ([]iam.Call, i
 	recorder, err := iam.Open(iam.Config{
 		File: file, Functions: []string{"Runs"}, Tables: map[string]string{"t-1": tableARN}, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	handler := recorder.Before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if got, err := io.ReadAll(r.Body); err != nil || string(got) != body {
 			t.Errorf("the service reads %q, %v; want %q", got, err, body)
@@ -47,19 +46,13 @@ func recorded(t *testing.T, who, service, operation, body string) ([]iam.Call, i
 		handler.ServeHTTP(answer, request)
 		status = answer.Code
 	}
-	if err := recorder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, recorder.Close())
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var calls []iam.Call
 	for line := range strings.Lines(string(text)) {
 		var call iam.Call
-		if err := json.Unmarshal([]byte(line), &call); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal([]byte(line), &call))
 		calls = append(calls, call)
 	}
 	return calls, status

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 	"go.uber.org/goleak"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	emulator "github.com/slipway-run/slipway/internal/test/emulator/kms"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -34,9 +35,7 @@ func serve(t *testing.T, path, arn string) *kms.Client {
 	t.Helper()
 	key := fixtures.KeyAt(t, path)
 	service, err := emulator.New(emulator.Config{Key: key, ARN: arn, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	server := httptest.NewServer(service)
 	transport := &http.Transport{}
 	t.Cleanup(func() {
@@ -56,9 +55,7 @@ func serve(t *testing.T, path, arn string) *kms.Client {
 func generate(t *testing.T, c *kms.Client, bound map[string]string) *kms.GenerateDataKeyOutput {
 	t.Helper()
 	out, err := c.GenerateDataKey(t.Context(), &kms.GenerateDataKeyInput{KeyId: aws.String(arn), KeySpec: types.DataKeySpecAes256, EncryptionContext: bound})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return out
 }
 
@@ -84,9 +81,7 @@ func TestDataKeys(t *testing.T) {
 		}
 		for _, key := range []*string{nil, aws.String(id), aws.String(arn)} {
 			out, err := second.Decrypt(t.Context(), &kms.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: bound, KeyId: key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			if !bytes.Equal(out.Plaintext, made.Plaintext) || *out.KeyId != arn || out.EncryptionAlgorithm != types.EncryptionAlgorithmSpecSymmetricDefault {
 				t.Errorf("got %d bytes, %s, %s", len(out.Plaintext), *out.KeyId, out.EncryptionAlgorithm)
 			}
@@ -173,9 +168,7 @@ func TestDescribeKey(t *testing.T) {
 	t.Parallel()
 	c := serve(t, filepath.Join(t.TempDir(), "key"), arn)
 	out, err := c.DescribeKey(t.Context(), &kms.DescribeKeyInput{KeyId: aws.String(id)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if m := out.KeyMetadata; *m.Arn != arn || *m.KeyId != id || !m.Enabled || m.KeyState != types.KeyStateEnabled || *m.AWSAccountId != "123456789012" {
 		t.Errorf("got %+v", m)
 	}

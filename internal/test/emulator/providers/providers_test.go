@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/providers"
 )
 
@@ -17,14 +18,10 @@ func send(t *testing.T, path, body string) string {
 	server := httptest.NewServer(providers.New(func(method, path string) { t.Logf("unknown: %s %s", method, path) }))
 	t.Cleanup(server.Close)
 	answer, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s: %s", path, answer.Status, text)
 	}
@@ -87,9 +84,7 @@ func TestEmbeddings(t *testing.T) {
 			Embedding []float64 `json:"embedding"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(first), &body); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(first), &body))
 	if len(body.Data) != 2 || len(body.Data[0].Embedding) != 8 {
 		t.Errorf("the embeddings are %s", first)
 	}

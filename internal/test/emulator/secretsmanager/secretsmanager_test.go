@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"go.uber.org/goleak"
 
+	"github.com/slipway-run/slipway/internal/test/check"
 	emulator "github.com/slipway-run/slipway/internal/test/emulator/secretsmanager"
 )
 
@@ -28,9 +29,7 @@ const (
 func serve(t *testing.T) *secretsmanager.Client {
 	t.Helper()
 	service, err := emulator.New(emulator.Config{Secrets: map[string]string{app: text}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	server := httptest.NewServer(service)
 	transport := &http.Transport{}
 	t.Cleanup(func() {
@@ -48,9 +47,7 @@ func serve(t *testing.T) *secretsmanager.Client {
 func TestASecretIsRead(t *testing.T) {
 	t.Parallel()
 	out, err := serve(t).GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String(app), VersionStage: aws.String("AWSCURRENT")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if *out.SecretString != text || *out.ARN != app || *out.Name != "app" {
 		t.Errorf("got %q of %s, %s", *out.SecretString, *out.ARN, *out.Name)
 	}

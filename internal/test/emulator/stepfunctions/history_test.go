@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // history reads an execution's history page by page, each event as a line.
@@ -165,9 +166,7 @@ func TestResume(t *testing.T) {
 	if got := b.describe("e0"); got.Status != types.ExecutionStatusRunning {
 		t.Fatalf("it is %s before it is resumed", got.Status)
 	}
-	if err := b.service.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, b.service.Resume(t.Context()))
 	if got := b.ended("e0"); aws.ToString(got.Output) != `{"got":0}` || n.Load() != 3 {
 		t.Errorf("got output %s after %d calls, want 0 after 3", aws.ToString(got.Output), n.Load())
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -174,9 +175,7 @@ func TestStartExecution(t *testing.T) {
 		t.Errorf("the same name after the end: got %v", err)
 	}
 	out, err := b.client.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String(machine)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	name := strings.TrimPrefix(*out.ExecutionArn, execution)
 	if got := b.describe(name); len(name) != 36 || aws.ToString(got.Input) != "{}" {
 		t.Errorf("without name and input: got name %q and input %s", name, aws.ToString(got.Input))
@@ -300,9 +299,7 @@ func TestListExecutions(t *testing.T) {
 		p := sfn.NewListExecutionsPaginator(b.client, &sfn.ListExecutionsInput{StateMachineArn: aws.String(machine), StatusFilter: status, MaxResults: 2})
 		for ; p.HasMorePages(); pages++ {
 			page, err := p.NextPage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			for _, e := range page.Executions {
 				names = append(names, *e.Name)
 				if *e.ExecutionArn != execution+*e.Name || *e.StateMachineArn != machine || (e.StopDate == nil) != (e.Status == types.ExecutionStatusRunning) {
@@ -341,9 +338,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("got machines %+v and %v", machines, err)
 	}
 	m, err := b.client.DescribeStateMachine(t.Context(), &sfn.DescribeStateMachineInput{StateMachineArn: aws.String(machine)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if want := strings.Replace(calls, "${Work}", "work", 1); *m.Definition != want || m.Status != types.StateMachineStatusActive || m.Type != types.StateMachineTypeStandard {
 		t.Errorf("got %+v", m)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var update = flag.Bool("update", false, "write COST.md instead of comparing it")
@@ -136,9 +137,7 @@ func TestEveryOperationHasItsCost(t *testing.T) {
 		return // TestCost checks the report that it writes
 	}
 	text, err := os.ReadFile(costFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	report := string(text)
 	for _, problem := range unaccounted(listed(report)) {
 		t.Errorf("COST.md: %s: add it to steps_test.go, or with a reason to undriven, and run `make test-cost UPDATE=1`", problem)

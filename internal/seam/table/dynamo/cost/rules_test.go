@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestRules checks that DynamoDB Local counts as DynamoDB does.
@@ -65,9 +66,7 @@ func TestRules(t *testing.T) {
 		{"an attribute changes in both", transact(table.Update{Key: key, Set: table.Attrs{"a": "d"}}), units{write: 6, index: 3}},
 		{"it is deleted", transact(table.Delete{Key: key}), units{write: 6, index: 4}},
 	} {
-		if err := step.do(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, step.do())
 		got := m.take()
 		if got.units() != step.want {
 			t.Errorf("%s: got %+v, want %+v", step.name, got, step.want)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // links resolve the names to which the definitions in testdata refer.
@@ -104,9 +105,7 @@ func choice(t *testing.T, rule map[string]any) *asl.State {
 		"No":  map[string]any{"Type": "Succeed"},
 	}})
 	machine, err := asl.Parse("m", definition, links)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return machine.States["C"]
 }
 
@@ -114,9 +113,7 @@ func choice(t *testing.T, rule map[string]any) *asl.State {
 func choose(t *testing.T, state *asl.State, input any) string {
 	t.Helper()
 	data, err := asl.Decode(asl.Encode(input))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	next, err := state.Choose(data)
 	if failure, ok := err.(*asl.Error); ok {
 		return failure.Name
@@ -127,9 +124,7 @@ func choose(t *testing.T, state *asl.State, input any) string {
 func readCases(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
@@ -143,9 +138,7 @@ func TestJitter(t *testing.T) {
 	machine, err := asl.Parse("m", []byte(`{"StartAt": "A", "States": {"A": {"Type": "Task", "End": true,
 		"Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "work", "Payload": {}},
 		"Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 3, "MaxDelaySeconds": 10, "JitterStrategy": "FULL"}]}}}`), links)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	retrier := &machine.States["A"].Retriers[0]
 	for done, most := range []time.Duration{3 * time.Second, 6 * time.Second, 10 * time.Second} {
 		least, longest := most, time.Duration(0)
