@@ -41,6 +41,32 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// stories are the folders whose tests are named by what they tell: they test many packages.
+var stories = []string{"internal/test/e2e", "internal/test/archtest", "internal/seam/table/dynamo/cost"}
+
+// TestTestsStandBesideWhatTheyTest checks that the name of a file of tests begins with the name of
+// a file that it tests, or with that of the package or "main" if it tests the whole package.
+func TestTestsStandBesideWhatTheyTest(t *testing.T) {
+	t.Parallel()
+	tested := map[string][]string{}
+	for _, f := range files(t) {
+		if f.syntax != nil && !f.isTest() {
+			dir, base := path.Split(f.name)
+			tested[dir] = append(tested[dir], strings.TrimSuffix(base, ".go"))
+		}
+	}
+	for _, f := range files(t) {
+		dir, base := path.Split(f.name)
+		if !f.isTest() || slices.Contains(stories, path.Clean(dir)) {
+			continue
+		}
+		names := append([]string{path.Base(dir), "main", "export"}, tested[dir]...)
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(base, name+"_") }) {
+			t.Errorf("%s: begin its name with that of the file that it tests", f.name)
+		}
+	}
+}
+
 // isExample reports whether the file belongs to an example, which is a separate repository
 // with its own terms.
 func isExample(name string) bool { return strings.HasPrefix(name, "infra/examples/") }
