@@ -183,43 +183,55 @@ func (s *Store) createRun(ctx context.Context, c Cron, due time.Time, again bool
 	if err != nil {
 		return gone(err)
 	}
-	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}
-	var own thread.Thread
+	request, err := c.requestAt(due, a)
+	if err != nil {
+		return err
+	}
+	t := thread.Thread{Ref: thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}}
 	if c.Thread == "" {
-		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))
-		// A client that may see the cron may see the thread.
-		metadata, err := record.Merge(c.Metadata, record.Encode(occasion{Cron: c.Cron}))
-		if err != nil {
-			return err
-		}
-		ttl, err := s.Deployments.ThreadTTL(ctx, c.Workspace, c.Deployment)
-		if err != nil {
-			return err
-		}
-		if own, err = s.Threads.Create(ctx, ref, metadata, ttl, true); err != nil {
+		if t, err = s.createThread(ctx, c, due); err != nil {
 			return err
 		}
 	}
 	if again {
-		if done, err := s.hasRun(ctx, ref, c, due); err != nil || done {
+		if done, err := s.hasRun(ctx, t.Ref, c, due); err != nil || done {
 			return c.ofThread(err)
 		}
 	}
+	if _, err = s.Runs.Create(ctx, t.Ref, request); err != nil && c.Thread == "" && t.Lock.Epoch == 0 {
+		// A later try makes the thread again. A thread that has a run by now stays.
+		return errors.Join(err, s.Threads.DeleteCreated(ctx, t))
+	}
+	return c.ofThread(err)
+}
+
+// requestAt returns the request for the run of a due time, by an assistant.
+func (c Cron) requestAt(due time.Time, a assistant.Assistant) (run.Request, error) {
 	request := c.Request
 	request.AssistantID, request.Graph = a.Assistant, a.Graph
 	request.Temporary = c.Thread == "" && !c.Keep
 	metadata, err := record.Merge(c.Metadata, record.Encode(occasion{c.Cron, clock.Format(due)}))
 	if err != nil {
-		return err
+		return run.Request{}, err
 	}
-	if request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, metadata); err != nil {
-		return err
+	request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, metadata)
+	return request, err
+}
+
+// createThread creates the thread of the run of a due time, for a cron without a thread, unless an
+// earlier try has created it.
+func (s *Store) createThread(ctx context.Context, c Cron, due time.Time) (thread.Thread, error) {
+	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: id.Of("cron", c.Cron, clock.Format(due))}
+	// A client that may see the cron may see the thread.
+	metadata, err := record.Merge(c.Metadata, record.Encode(occasion{Cron: c.Cron}))
+	if err != nil {
+		return thread.Thread{}, err
 	}
-	if _, err = s.Runs.Create(ctx, ref, request); err != nil && c.Thread == "" && own.Lock.Epoch == 0 {
-		// A later try makes the thread again. A thread that has a run by now stays.
-		return errors.Join(err, s.Threads.DeleteCreated(ctx, own))
+	ttl, err := s.Deployments.ThreadTTL(ctx, c.Workspace, c.Deployment)
+	if err != nil {
+		return thread.Thread{}, err
 	}
-	return c.ofThread(err)
+	return s.Threads.Create(ctx, ref, metadata, ttl, true)
 }
 
 // ofThread is gone for a read of the thread of a run. The thread that a run of a cron without a

@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 const (
@@ -172,8 +173,7 @@ func (l *taskList) token(before string) string {
 	if l.walk.newest != nil {
 		next.Newest = l.walk.newest.ID
 	}
-	text, _ := json.Marshal(next) // it has only texts and a number
-	return base64.RawURLEncoding.EncodeToString(text)
+	return base64.RawURLEncoding.EncodeToString(record.Encode(next))
 }
 
 // isOver reports whether all runs before a run have changed before the time that the client has
