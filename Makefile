@@ -155,7 +155,7 @@ test-sam: functions ## run end-to-end tests without streams against `sam local s
 test-browser: functions ## have users give their consent, use the console and the chat page in a real browser, the chat page on the functions, too; needs Node, Chromium, Java 17 and Maven
 	sh internal/test/e2e/testdata/browser/setup.sh
 	sh internal/test/emulator/dynamodb/setup.sh
-	go test -count=1 -tags browser -run Browser ./internal/test/e2e
+	go test -count=1 -timeout 20m -tags browser -run Browser ./internal/test/e2e
 	go test -count=1 -tags 'browser lambda' -run 'TestBrowserChat$$' ./internal/test/e2e -server lambda
 
 pictures: ## make the README's pictures again, in infra/pictures; needs Node and Chromium
