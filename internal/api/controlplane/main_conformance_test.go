@@ -3,7 +3,6 @@ package controlplane_test
 import (
 	"flag"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // The interface's rules, and the test that proves each rule, are listed in CONFORMANCE.md. A

@@ -3,7 +3,6 @@ package web_test
 import (
 	"bufio"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // receiver takes raw bodies of up to 1000 bytes from callers with the header X-Signed, and

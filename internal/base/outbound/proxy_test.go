@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // client returns a client that goes through the proxy with the pass.

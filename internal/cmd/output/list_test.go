@@ -1,9 +1,10 @@
 package output
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAListForAPerson is aligned and has a header.

@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io/fs"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestWhatABackupSkips is told in a few short lines, whatever agents do.

@@ -1,9 +1,10 @@
 package standalone
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/url"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestTheHostOfImages(t *testing.T) {

@@ -1,9 +1,10 @@
 package standalone
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"syscall"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestALockThatIsClosedIsFree closes a lock while a starting process still has its file open,

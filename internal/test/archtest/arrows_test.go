@@ -2,7 +2,6 @@ package archtest_test
 
 import (
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // exceptions are the imports against the order of the folders, or of an adapter, each with its

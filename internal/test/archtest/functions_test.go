@@ -1,12 +1,13 @@
 package archtest_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestFunctionsStaySmall checks that functions link nothing that only one machine has, and no

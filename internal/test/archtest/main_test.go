@@ -3,7 +3,6 @@ package archtest_test
 import (
 	"encoding/json"
 	"errors"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // top is the root of the source tree.

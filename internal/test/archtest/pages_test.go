@@ -1,7 +1,6 @@
 package archtest_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 var (

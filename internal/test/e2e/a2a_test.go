@@ -2,11 +2,12 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // say sends a message of the Agent2Agent protocol to the agent.

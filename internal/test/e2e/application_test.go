@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"bufio"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net/http"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAgentsOwnApplications deploys repositories that contain their own HTTP application.

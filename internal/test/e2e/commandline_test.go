@@ -6,13 +6,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // commandLine is the command line of a person who works with a server.

@@ -3,10 +3,11 @@
 package e2e_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAgentsComponents has a page load a component of the repository's user interface with the

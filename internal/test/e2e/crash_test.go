@@ -2,11 +2,12 @@ package e2e_test
 
 import (
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 func TestServerIsKilledDuringARollout(t *testing.T) {

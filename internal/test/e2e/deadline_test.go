@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // hurried is the project with another timeout of a function. A runner needs the last three

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io/fs"
 	"net/http"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // commandConfig is the configuration that the command reads for a project whose image exists

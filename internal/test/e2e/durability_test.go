@@ -5,13 +5,14 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAgentsDurability drives graphs on new threads and on threads that have a run. A run with the

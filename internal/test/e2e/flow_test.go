@@ -1,11 +1,12 @@
 package e2e_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestClientFlow follows the client flow that the interface recommends. The commands of the README

@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"encoding/json"
 	"errors"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io/fs"
 	"net/http"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestInterruptsAreServedByManyProcesses has twenty clients race on one thread through

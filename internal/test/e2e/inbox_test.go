@@ -3,10 +3,11 @@
 package e2e_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAgentsInInbox has graphs ask a person in the form that Agent Inbox shows, and makes the calls

@@ -4,12 +4,13 @@ package e2e_test
 
 import (
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestAgentsIndex deploys a repository that embeds the items of the store, and then a revision

@@ -1,9 +1,10 @@
 package e2e_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestEachFlagOfInfoIsTrue uses each feature that /info may announce. A server that announces a

@@ -3,10 +3,11 @@ package e2e_test
 import (
 	"crypto/rand"
 	"encoding/json"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 type listenerBody struct {

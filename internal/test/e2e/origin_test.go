@@ -1,11 +1,12 @@
 package e2e_test
 
 import (
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestPagesOfOtherOriginsCallAgents sends the requests of a browser for a page of another

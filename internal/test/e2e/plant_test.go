@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"io/fs"
 	"net/http"
@@ -18,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // plants are confidential values that clients send to a server.

@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"context"
 	"flag"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // schemaSeed determines the requests, and schemaExamples is their number for each operation,

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // sdk is a release of an SDK in .tools/sdk: a Python there that contains it, or the directory

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"io/fs"
 	"net"
@@ -19,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestSecrets plants values in places from which they could leak: the server's own

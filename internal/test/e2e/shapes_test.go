@@ -6,13 +6,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // interruption describes the result of an answer that another question interrupts in the

@@ -4,13 +4,14 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // cli runs the command line of the product against the server, and returns its standard output.

@@ -2,11 +2,12 @@ package e2e_test
 
 import (
 	"bytes"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // brisk is slow enough for an action in the middle of an answer.

@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"io"
 	"maps"
 	"net/http"
@@ -18,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // newStack starts a server whose functions are processes.

@@ -2,13 +2,14 @@ package e2e_test
 
 import (
 	"crypto/rand"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestASecretOfTheWorkspaceIsRotated gives its value to agents of two sources, and then

@@ -3,13 +3,14 @@ package local
 import (
 	"context"
 	"errors"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestEnvironmentsShareFiles has two environments with equal and different files. What the new

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/slipway-run/slipway/internal/test/check"
 	"runtime"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // inLine are the readers that wait for a place, in the order in which they came.
