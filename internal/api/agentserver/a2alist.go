@@ -263,12 +263,12 @@ func (w *taskWalk) end() *taskRun {
 	if thread != w.oldest.Thread || !isID(first) {
 		return nil // a client has given the run the metadata of another thread
 	}
-	found := !slices.Contains(w.listed, first)
-	if found {
+	isNew := !slices.Contains(w.listed, first)
+	if isNew {
 		w.listed = append(w.listed, first)
 	}
 	w.listed = slices.DeleteFunc(w.listed, func(first string) bool { return first >= w.oldest.ID })
-	if !found {
+	if !isNew {
 		return nil
 	}
 	return newest

@@ -29,8 +29,8 @@ follows. Ctrl-C ends the answer, and a second Ctrl-C, or Ctrl-D, ends the chat. 
 asks a question, the next line is its answer.
 
 Without a terminal, or if $TERM is dumb, each line of stdin is a question. The next question is asked
-when the answer is complete. Ctrl-C then ends the answer and the command. So does the end of the program
-that reads stdout, as soon as the agent writes more.`
+when the answer is complete. Ctrl-C then ends the answer and the command. The end of the program
+that reads stdout does the same, as soon as the agent writes more.`
 
 // abandonLimit is how long the end of an answer may take when the command ends before it.
 const abandonLimit = 10 * time.Second

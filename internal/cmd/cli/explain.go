@@ -52,8 +52,8 @@ func newExplain() *cobra.Command {
 				return err
 			}
 			if failed == "" {
-				none := explanation{Active: d.Active}
-				return output.Data(cmd, fmt.Sprintf("No revision of %s has failed; %s. Why a run failed: slipway runs explain %[1]s THREAD RUN", d.Name, none.serves()), none)
+				nothing := explanation{Active: d.Active}
+				return output.Data(cmd, fmt.Sprintf("No revision of %s has failed; %s. Why a run failed: slipway runs explain %[1]s THREAD RUN", d.Name, nothing.serves()), nothing)
 			}
 			shown, err := server.explain(cmd.Context(), d.revision(failed))
 			if err != nil {

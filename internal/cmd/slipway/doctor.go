@@ -29,9 +29,9 @@ import (
 )
 
 const doctorLong = `Print one line for each thing that a server on this machine needs, and what to do if it is missing:
-programs for builds, a container engine, the clock, the address, the data directory, its disk and its keys. Then say
-what agents and builds that run as processes can still reach on this machine. The result is valid
-for the user who runs this command: run it as the user who runs the server.
+programs for builds, a container engine, the clock, the address, the data directory, its disk and
+its keys. Then say what agents and builds that run as processes can still reach on this machine. The
+result is valid for the user who runs this command: run it as the user who runs the server.
 
 The exit code is 1 if a server could not start here, or could not clone repositories.`
 

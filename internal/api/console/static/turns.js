@@ -36,11 +36,11 @@ const plenty = () => !navigator.locks || performance.getEntriesByType('navigatio
 export function place(signal) {
   if (plenty() || signal.aborted) return () => {};
   return new Promise(resolve => {
-    const found = new AbortController(), waiting = AbortSignal.any([signal, found.signal]);
+    const placed = new AbortController(), waiting = AbortSignal.any([signal, placed.signal]);
     signal.addEventListener('abort', () => resolve(() => {}));
     for (const name of places) {
       navigator.locks.request(name, {signal: waiting}, () => waiting.aborted ? undefined : new Promise(leave => {
-        found.abort();
+        placed.abort();
         resolve(leave);
       })).catch(() => {}); // the page has another place, or needs none any longer
     }
