@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,21 +161,14 @@ func buildAgents(dir string) error {
 	return nil
 }
 
-// raceFlags returns the flags with which these tests were built if they have the race detector,
-// and no flags otherwise. With the same flags the server needs no compilation of its own.
+// raceFlags returns the flag of the race detector if these tests were built with it. The
+// environment has the other flags of the build, so the server needs no compilation of its own.
 func raceFlags() []string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return nil
+	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return []string{"-race"}
 	}
-	flags := map[string]string{}
-	for _, setting := range info.Settings {
-		flags[setting.Key] = setting.Value
-	}
-	if flags["-race"] != "true" {
-		return nil
-	}
-	return []string{"-race", "-gcflags=" + flags["-gcflags"]}
+	return nil
 }
 
 func build(dir string, args ...string) error {
