@@ -153,7 +153,7 @@ func (s *Store) loadAttempt(ctx context.Context, ref Ref) (*Attempt, error) {
 			return nil, err
 		}
 	}
-	if run.Attempt == 0 && run.Due.After(s.now()) {
+	if run.Attempt == 0 && run.Due.After(s.Now()) {
 		return nil, &NotDueError{Due: run.Due}
 	}
 	if sealedLog != nil {
@@ -172,7 +172,7 @@ func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (thre
 	if run.Attempt == 0 && t.Lock.Checkpoint < 0 {
 		return thread.Empty(), nil
 	}
-	return s.threads.State(ctx, t.Ref)
+	return s.Threads.State(ctx, t.Ref)
 }
 
 // attempt returns the run's current attempt, built from the thread, run and log that were read.
@@ -194,7 +194,7 @@ func (s *Store) attempt(t thread.Thread, run Run, log thread.Log) *Attempt {
 // loadAgentState loads the agent's pending updates and its own checkpoint. The first attempt of a
 // run that forks from an earlier checkpoint loads the state of that checkpoint.
 func (a *Attempt) loadAgentState(ctx context.Context) (err error) {
-	threads := a.store.threads
+	threads := a.store.Threads
 	if a.Log, a.Pending, err = a.store.branch(ctx, a.Run, a.Log); err == nil && a.Pending == nil {
 		a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.Log.At, a.Run.Run)
 	}
@@ -217,7 +217,7 @@ func (s *Store) branch(ctx context.Context, run Run, end thread.Log) (thread.Log
 	if err != nil {
 		return end, nil, err
 	}
-	pending, err := s.threads.Pending(ctx, run.Ref.Ref, st.At, run.Run)
+	pending, err := s.Threads.Pending(ctx, run.Ref.Ref, st.At, run.Run)
 	return thread.NewLog(run.Ref.Ref, st).Fork(end.At.Number, pending), pending, err
 }
 
@@ -237,7 +237,7 @@ func (f *Fork) isAt(st thread.State) bool { return f.Number < 0 || st.At.ID == f
 // base returns the state from which a run forks, or ErrCheckpointGone: another run may have been
 // rolled back, or the thread pruned, while the run waited.
 func (s *Store) base(ctx context.Context, run Run) (thread.State, error) {
-	st, err := s.threads.StateAt(ctx, run.Ref.Ref, run.Fork.Number)
+	st, err := s.Threads.StateAt(ctx, run.Ref.Ref, run.Fork.Number)
 	if err == nil && !run.Fork.isAt(st) {
 		err = ErrCheckpointGone
 	}
@@ -258,13 +258,6 @@ func (s *Store) hasInput(ctx context.Context, run Run) (bool, error) {
 	return err == nil, err
 }
 
-// Checkpoints returns the agent's own checkpoints to continue from, nil before the agent's
-// first checkpoint.
-func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.Log.Checkpoints() }
-
-// Memory returns approximately how many bytes of memory the attempt's state takes.
-func (a *Attempt) Memory() int { return a.Log.Values.Memory() }
-
 // fence is the condition that the stored run still has the given status, attempt number, position
 // and last handover.
 func fence(run Run) table.Cond {
@@ -281,7 +274,7 @@ func fence(run Run) table.Cond {
 // again after another run wrote to the thread, so its first claim also requires the lock's epoch
 // that was read.
 func (a *Attempt) writeClaim(ctx context.Context) error {
-	now, next := a.store.now(), a.draft
+	now, next := a.store.Now(), a.draft
 	next.Run.Attempt++
 	next.Run.Status = Running
 	next.append(Event{Name: EventMetadata, Data: record.Encode(map[string]any{"run_id": next.Run.Run, "attempt": next.Run.Attempt})})
@@ -306,8 +299,8 @@ func (a *Attempt) writeClaim(ctx context.Context) error {
 	}
 	a.renewed = now
 	err := a.write(ctx, record.Commit, pendingWrite{next, now, set, a.store.workEntry(next.Run.Run, now)})
-	if err == nil && a.Run.Attempt == 1 && a.store.observer != nil {
-		a.store.observer.Started(ctx, a.Run, now.Sub(later(a.Run.Created, a.Run.Due)))
+	if err == nil && a.Run.Attempt == 1 && a.store.Observer != nil {
+		a.store.Observer.Started(ctx, a.Run, now.Sub(later(a.Run.Created, a.Run.Due)))
 	}
 	return err
 }
@@ -390,11 +383,11 @@ func (a *Attempt) ShowQuestions(questions json.RawMessage) {
 // WatchLoss wakes the worker after each change of the thread's lock, which an interrupt or a cancel
 // makes and the worker's own flushes do not. Another worker's Claim of the same run does not change
 // the lock: the next write of this worker fails.
-func (a *Attempt) WatchLoss() table.Watcher { return a.store.table.Watch(a.Run.Ref.Ref.Key()) }
+func (a *Attempt) WatchLoss() table.Watcher { return a.store.Table.Watch(a.Run.Ref.Ref.Key()) }
 
 // CheckOwned returns ErrFenced if the worker no longer owns the attempt.
 func (a *Attempt) CheckOwned(ctx context.Context) error {
-	item, err := record.Get(ctx, a.store.table, "run", a.Run.Key(), ErrFenced)
+	item, err := record.Get(ctx, a.store.Table, "run", a.Run.Key(), ErrFenced)
 	if err != nil {
 		return err
 	}
@@ -413,7 +406,7 @@ func (a *Attempt) RevertInput(ctx context.Context) error {
 	if at.Own() || at.Source != thread.SourceInput || at.Run != a.Run.Run {
 		return nil
 	}
-	threads, ref := a.store.threads, a.Run.Ref.Ref
+	threads, ref := a.store.Threads, a.Run.Ref.Ref
 	before, err := threads.StateAt(ctx, ref, a.Run.CheckpointBefore)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // run of an idle thread. Attend returns nil when the thread is deleted: a new thread with the same
 // id has another log.
 func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition, emit func(Part) error) error {
-	w := s.table.Watch(ref.Key())
+	w := s.Table.Watch(ref.Key())
 	defer w.Stop()
 	t, err := s.waitForThread(ctx, ref, w)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition
 // waitForThread returns a thread as soon as the thread exists.
 func (s *Store) waitForThread(ctx context.Context, ref thread.Ref, w table.Watcher) (thread.Thread, error) {
 	for {
-		t, err := s.threads.Get(ctx, ref)
+		t, err := s.Threads.Get(ctx, ref)
 		if !fault.Is(err, fault.NotFound) {
 			return t, err
 		}
@@ -76,7 +76,7 @@ func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
 func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit func(Run) bool) error {
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
 	query.Reverse, query.Limit = true, followPage
-	for item, err := range table.Items(ctx, f.table, query) {
+	for item, err := range table.Items(ctx, f.Table, query) {
 		if err != nil {
 			return fmt.Errorf("query runs: %w", err)
 		}
@@ -96,7 +96,7 @@ func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit
 // claimed, and behind the ends of the later runs that never began. If run is "", Behind
 // returns the position behind everything that the thread has shown.
 func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderPosition, error) {
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	if err != nil {
 		return ReaderPosition{}, err
 	}
@@ -130,6 +130,6 @@ func (s *Store) Reached(ctx context.Context, ref thread.Ref) (reached int64, err
 	if err != nil {
 		return 0, err
 	}
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	return max(reached, t.Lock.Position), err
 }

@@ -86,7 +86,7 @@ type cancellation struct {
 
 // cancel is Cancel for a run that has one of the given statuses.
 func (s *Store) cancel(ctx context.Context, ref Ref, c cancellation, in ...Status) error {
-	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+	return record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
 		t, run, err := s.getWithThread(ctx, ref)
 		if err != nil {
 			return o, missing(ref, err)
@@ -122,7 +122,7 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 	if err != nil {
 		return o, err
 	}
-	change := t.ChangeLock(s.now())
+	change := t.ChangeLock(s.Now())
 	if action == ActionRollback {
 		t.MarkRemoved(&change, run.Run, run.Run)
 	}
@@ -138,7 +138,7 @@ func (s *Store) endActive(
 	if err != nil {
 		return o, err
 	}
-	end := s.end(run.Ref, action.status(), why, s.now())
+	end := s.end(run.Ref, action.status(), why, s.Now())
 	if run.Attempt == 0 {
 		// A worker that claims the run meanwhile changes what the thread shows after the run.
 		end.If = table.All(end.If, table.Equals(attrAttempt, int64(0)))
@@ -205,7 +205,7 @@ func (r Run) needsNoSeal() bool {
 // state gets its input, the run is sealed when the active run has ended, because the input follows
 // what that run leaves.
 func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
-	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
+	now, waits := s.Now(), table.Equals(attrStatus, string(Pending))
 	if action == ActionRollback {
 		o.Add(s.deletes(run, waits)...)
 		run.Status = Removed
@@ -240,7 +240,7 @@ func (s *Store) notifyQueuedEnd(ctx context.Context, t thread.Thread, run Run, n
 	if err := s.loadBulk(ctx, &run); err != nil {
 		return record.Outbox{}, err
 	}
-	st, err := s.threads.StateAt(ctx, t.Ref, t.Lock.Checkpoint)
+	st, err := s.Threads.StateAt(ctx, t.Ref, t.Lock.Checkpoint)
 	return s.notifyEnd(run, st.Values, now), err
 }
 
@@ -259,8 +259,8 @@ func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
 // whether there were any. If the action keeps the runs, the lock passes over them and stays at the
 // last of them.
 func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action) (bool, error) {
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ bool, o record.Outbox, err error) {
-		t, err := s.threads.Get(ctx, ref)
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (_ bool, o record.Outbox, err error) {
+		t, err := s.Threads.Get(ctx, ref)
 		if err != nil || !t.Lock.Busy {
 			return false, o, err
 		}
@@ -275,7 +275,7 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 		if err != nil {
 			return false, o, err
 		}
-		change := t.ChangeLock(s.now())
+		change := t.ChangeLock(s.Now())
 		if action == ActionRollback {
 			t.MarkRemoved(&change, active.Run, t.Lock.Last)
 		} else {
@@ -304,7 +304,7 @@ const cancelPage = 64
 // matches a filter, and reports whether there were any such runs. It looks at the busy threads
 // only.
 func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only CancelScope, action Action, filter match.Filter) (found bool, err error) {
-	for item, err := range table.Items(ctx, s.table, keys.BusyThreads(workspace, deployment)...) {
+	for item, err := range table.Items(ctx, s.Table, keys.BusyThreads(workspace, deployment)...) {
 		if err != nil {
 			return found, fmt.Errorf("query busy threads: %w", err)
 		}
@@ -324,7 +324,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 	if only == CancelAll && filter.Empty() {
 		return s.CancelThread(ctx, ref, action)
 	}
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	if err != nil || !t.Lock.Busy {
 		return false, err
 	}
@@ -349,7 +349,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)
 	// The reverse order keeps a run from beginning because the runs before it are cancelled.
 	query.Limit, query.Reverse = cancelPage, true
-	for item, err := range table.Items(ctx, s.table, query) {
+	for item, err := range table.Items(ctx, s.Table, query) {
 		if err != nil {
 			return found, fmt.Errorf("query queued runs: %w", err)
 		}

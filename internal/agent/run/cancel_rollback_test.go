@@ -102,7 +102,7 @@ func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 		t.Errorf("the thread is %s with %s, it was %s with %s", after.Status, after.Interrupts, thread1.Status, thread1.Interrupts)
 	}
 	_, c := f.started("again")
-	if got := c.Checkpoints(); got == nil || got.ID != "c1" || len(got.Writes) != 1 || string(got.Writes[0].Data) != "asked" {
+	if got := c.Log.Checkpoints(); got == nil || got.ID != "c1" || len(got.Writes) != 1 || string(got.Writes[0].Data) != "asked" {
 		t.Errorf("the next run goes on from %+v", got)
 	}
 }

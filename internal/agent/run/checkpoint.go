@@ -22,7 +22,7 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 		return err
 	}
 	return a.try(func(d *draft) error {
-		now := d.store.now()
+		now := d.store.Now()
 		if c.NS != "" {
 			return d.adopt(d.Log.Subgraph(now, c))
 		}
@@ -80,14 +80,14 @@ func (d *draft) keepOriginal(c graph.Checkpoint) error {
 
 // Writes adds the results of a task of an agent that keeps checkpoints.
 func (a *Attempt) Writes(w graph.Writes) error {
-	return a.try(func(d *draft) error { return d.adopt(d.Log.Writes(d.store.now(), w)) })
+	return a.try(func(d *draft) error { return d.adopt(d.Log.Writes(d.store.Now(), w)) })
 }
 
 // addWrite adds a write to the next flush and replaces an unflushed write with the same key,
 // because an agent may send a name twice. After a thread.TooLargeError the worker must end the run
 // with Fail.
 func (d *draft) addWrite(put table.Put) error {
-	if err := thread.CheckSize(put, d.Log.Values, d.store.maxBody); err != nil {
+	if err := thread.CheckSize(put, d.Log.Values, d.store.MaxBody); err != nil {
 		return err
 	}
 	d.writes = thread.Replace(d.writes, put)

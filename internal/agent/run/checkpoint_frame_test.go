@@ -174,7 +174,7 @@ func (k *keeper) take() {
 	a, err := k.runs.Claim(k.fixture.t.Context(), k.run.Ref, 0)
 	k.ok(err)
 	k.attempt = a
-	if diff := cmp.Diff(k.expected(k.at), a.Checkpoints(), bytewise); diff != "" {
+	if diff := cmp.Diff(k.expected(k.at), a.Log.Checkpoints(), bytewise); diff != "" {
 		k.t.Fatalf("checkpoints for the agent (-want +got):\n%s", diff)
 	}
 	got := []string{}

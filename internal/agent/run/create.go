@@ -62,46 +62,25 @@ type Config struct {
 
 // Store creates, works on and reads runs.
 type Store struct {
-	table            table.Table
-	threads          *thread.Store
-	workflow         workflow.Engine
-	now              clock.Clock
-	log              *slog.Logger
-	webhooks         *webhook.Store
-	observer         Observer
-	questionsChanged func(workspace, deployment string)
-	paced            bool
-	lease            time.Duration
-	workLease        time.Duration
-	maxBody          int
-	recentEvents     *eventCache
+	Config
+
+	recentEvents *eventCache
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
-	return &Store{
-		table:            c.Threads.Counting(c.Table),
-		threads:          c.Threads,
-		workflow:         c.Workflow,
-		now:              c.Now,
-		log:              cmp.Or(c.Log, slog.Default()),
-		webhooks:         c.Webhooks,
-		observer:         c.Observer,
-		questionsChanged: c.QuestionsChanged,
-		paced:            c.Paced,
-		lease:            c.Lease,
-		workLease:        cmp.Or(c.WorkLease, c.Lease),
-		maxBody:          cmp.Or(c.MaxBody, table.MaxBody),
-		recentEvents:     newEventCache(),
-	}
+	c.Table = c.Threads.Counting(c.Table)
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.WorkLease, c.MaxBody = cmp.Or(c.WorkLease, c.Lease), cmp.Or(c.MaxBody, table.MaxBody)
+	return &Store{Config: c, recentEvents: newEventCache()}
 }
 
 // Create creates a run on a thread according to the run's strategy. It starts the run's
 // workflow if the run is the active run now. A busy thread with Reject is a fault.Conflict, an
 // unknown thread a fault.NotFound.
 func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	if err != nil {
 		return Run{}, err
 	}
@@ -112,7 +91,7 @@ func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Ru
 // stored yet.
 func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) (Run, error) {
 	if request.Fork != nil {
-		number, err := s.threads.Find(ctx, t.Ref, request.Fork.ID)
+		number, err := s.Threads.Find(ctx, t.Ref, request.Fork.ID)
 		if err != nil {
 			return Run{}, err
 		}
@@ -120,10 +99,10 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 		fork.Number = number
 		request.Fork = &fork
 	}
-	if err := s.threads.CheckRoom(ctx, t.Workspace, request.size()); err != nil {
+	if err := s.Threads.CheckRoom(ctx, t.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
-	place := s.threads.ReserveRun(t)
+	place := s.Threads.ReserveRun(t)
 	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread) (Run, record.Outbox, error) {
 		if s.mustSealFirst(t, request) {
 			var err error
@@ -141,12 +120,12 @@ func decideOn[T any](
 	ctx context.Context, s *Store, t thread.Thread, decide func(ctx context.Context, t thread.Thread) (T, record.Outbox, error),
 ) (T, error) {
 	first := true
-	return record.DecideValue(ctx, s.table, func(ctx context.Context) (T, record.Outbox, error) {
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (T, record.Outbox, error) {
 		if first || t.Unstored != nil {
 			first = false
 			return decide(ctx, t)
 		}
-		current, err := s.threads.Get(ctx, t.Ref)
+		current, err := s.Threads.Get(ctx, t.Ref)
 		if err != nil {
 			var zero T
 			return zero, record.Outbox{}, err
@@ -167,23 +146,23 @@ func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	if request.Strategy == Interrupt && t.Lock.Busy && t.Lock.NeedsReason() {
 		return true
 	}
-	return t.Lock.Due.After(s.now()) && (t.Lock.Unsealed || t.Lock.RemoveFrom != "")
+	return t.Lock.Due.After(s.Now()) && (t.Lock.Unsealed || t.Lock.RemoveFrom != "")
 }
 
 // startWorkflow dispatches a run that is active now. A failure is only logged, because the run
 // exists and the client must not send the request twice: Rescue dispatches the run later.
 func (s *Store) startWorkflow(ctx context.Context, run Run) {
 	if err := s.Dispatch(ctx, run); err != nil {
-		s.log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "run", run.Run, "error", err)
+		s.Log.ErrorContext(ctx, "workflow was not started: reconcile starts it later", "run", run.Run, "error", err)
 	}
 }
 
 // stopWorkflow cancels the workflow of a delayed run that no longer needs it. If the workflow is
 // not cancelled, it finds nothing to do.
 func (s *Store) stopWorkflow(ctx context.Context, run Run, why string) {
-	err := s.workflow.Stop(ctx, workflow.Run, execution(run), why)
+	err := s.Workflow.Stop(ctx, workflow.Run, execution(run), why)
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
-		s.log.WarnContext(ctx, "workflow was not stopped", "run", run.Run, "error", err)
+		s.Log.WarnContext(ctx, "workflow was not stopped", "run", run.Run, "error", err)
 	}
 }
 
@@ -227,7 +206,7 @@ type lockPlan struct {
 // planLock decides whether a new run becomes the active run, and whether the run that is
 // active now goes on, ends or is displaced.
 func (s *Store) planLock(t thread.Thread, run Run, delayed *Run, supersedes bool) (p lockPlan, err error) {
-	now := s.now()
+	now := s.Now()
 	p.change, p.active = t.ChangeLock(now), !t.Lock.Busy || supersedes
 	t.MarkNewest(&p.change, run.Run, run.Created, !run.Due.IsZero())
 	switch {
@@ -301,7 +280,7 @@ func (s *Store) supersede(t thread.Thread, change *table.Update, next Run, now t
 // otherwise nil. The lock says until when the run is delayed. The run itself says whether a worker
 // with a fast clock has claimed it already, or has got it a permit.
 func (s *Store) delayedActive(ctx context.Context, t thread.Thread) (*Run, error) {
-	if !t.Lock.Busy || !t.Lock.Due.After(s.now()) {
+	if !t.Lock.Busy || !t.Lock.Due.After(s.Now()) {
 		return nil, nil
 	}
 	run, err := s.getUnderLock(ctx, Ref{Ref: t.Ref, Run: t.Lock.Run}, t.Lock)
@@ -322,8 +301,8 @@ func (s *Store) newRun(t thread.Thread, request Request, delayed, supersedes boo
 	if supersedes {
 		last = max(last, t.Lock.Last)
 	}
-	order, due := later(s.now(), id.Time(last).Add(time.Microsecond)), time.Time{}
-	created := later(s.now(), t.Lock.LastImmediateAt.Add(time.Microsecond))
+	order, due := later(s.Now(), id.Time(last).Add(time.Microsecond)), time.Time{}
+	created := later(s.Now(), t.Lock.LastImmediateAt.Add(time.Microsecond))
 	if request.After > 0 {
 		created, order = created.Add(request.After), order.Add(request.After)
 		due = created
@@ -334,7 +313,7 @@ func (s *Store) newRun(t thread.Thread, request Request, delayed, supersedes boo
 	request.Notes = nil
 	return Run{
 		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due, Answers: answers(t, request),
-		Created: created, Updated: created, Status: Pending, HasReader: s.paced && request.Streamed,
+		Created: created, Updated: created, Status: Pending, HasReader: s.Paced && request.Streamed,
 		Progress: Progress{Dispatches: 1, CheckpointBefore: -1, Checkpoint: -1, AgentCheckpoint: -1},
 	}, nil
 }
@@ -367,7 +346,7 @@ func (s *Store) putRun(run Run, active bool) []table.Write {
 		Body: body,
 	}
 	if active {
-		item.Index = s.leaseEntry(run.Run, later(s.now(), run.Due))
+		item.Index = s.leaseEntry(run.Run, later(s.Now(), run.Due))
 	}
 	if !run.Due.IsZero() {
 		item.Attrs[attrDue] = clock.Format(run.Due)
@@ -392,12 +371,12 @@ func (s *Store) putRun(run Run, active bool) []table.Write {
 // leaseEntry returns the index entry under which reconcile finds a run when the run's lease is
 // over.
 func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.lease))}
+	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.Lease))}
 }
 
 // workEntry is leaseEntry for a run that has a worker, or whose workflow is known to call a worker.
 func (s *Store) workEntry(run string, now time.Time) map[table.Index]table.Key {
-	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.workLease))}
+	return map[table.Index]table.Key{table.ByDue: keys.Leases.At(run, now.Add(s.WorkLease))}
 }
 
 // noLease returns the change of the index that removes a run from reconcile's list.

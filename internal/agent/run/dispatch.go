@@ -33,7 +33,7 @@ func (t Task) Ref() Ref {
 // run that waits for nothing may begin now. Only the id of a delayed run is ahead of the clock, so
 // other runs cost no read.
 func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
-	now := s.now()
+	now := s.Now()
 	if !id.Time(ref.Run).After(now) {
 		return now, false, nil
 	}
@@ -55,7 +55,7 @@ func (s *Store) Elapsed(run Run) time.Duration {
 	if run.Started.IsZero() {
 		return 0
 	}
-	return s.now().Sub(run.Started)
+	return s.Now().Sub(run.Started)
 }
 
 // Dispatch starts the workflow that carries an active run to its end. It is idempotent. The
@@ -63,7 +63,7 @@ func (s *Store) Elapsed(run Run) time.Duration {
 // ended.
 func (s *Store) Dispatch(ctx context.Context, run Run) error {
 	input := record.Encode(Task{Workspace: run.Workspace, Deployment: run.Deployment, Thread: run.Thread, Run: run.Run})
-	if err := s.workflow.Start(context.WithoutCancel(ctx), workflow.Run, execution(run), input); err != nil {
+	if err := s.Workflow.Start(context.WithoutCancel(ctx), workflow.Run, execution(run), input); err != nil {
 		return fmt.Errorf("start workflow of run %s: %w", run.Run, err)
 	}
 	return nil
@@ -99,7 +99,7 @@ const (
 // Rescue completes the work it has begun and leaves the other runs to the next Rescue; this is no
 // error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.Leases.Until(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
+	return table.Pass{Shards: keys.Leases.Until(dueBy), Page: rescuePage}.Serve(ctx, s.Table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRun(item.Key)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	if run.Run != t.Lock.Run {
 		return nil
 	}
-	execution, err := s.workflow.Describe(ctx, workflow.Run, execution(run))
+	execution, err := s.Workflow.Describe(ctx, workflow.Run, execution(run))
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 		return fmt.Errorf("describe workflow of run %s: %w", run.Run, err)
 	}
@@ -136,10 +136,10 @@ func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	} else if err == nil {
 		next.Dispatches++
 	}
-	change := record.Change(ref.Key(), s.now(), table.Attrs{attrDispatches: next.Dispatches}, table.All(
+	change := record.Change(ref.Key(), s.Now(), table.Attrs{attrDispatches: next.Dispatches}, table.All(
 		table.Equals(attrStatus, string(run.Status)), table.Equals(attrAttempt, run.Attempt), table.Equals(attrDispatches, run.Dispatches)))
-	change.Index = lease(ref.Run, later(s.now(), run.Due))
-	renewed, err := record.Try(ctx, s.table, change)
+	change.Index = lease(ref.Run, later(s.Now(), run.Due))
+	renewed, err := record.Try(ctx, s.Table, change)
 	if err != nil || !renewed || running {
 		return err // a run that has changed needs no rescue
 	}

@@ -106,7 +106,7 @@ func commandUpdate(command json.RawMessage) json.RawMessage {
 
 // foldAs folds an update into the state as the update of the given node.
 func (d *draft) foldAs(update json.RawMessage, source thread.Source, node string) error {
-	newID := func() string { return id.New(d.store.now()) }
+	newID := func() string { return id.New(d.store.Now()) }
 	var pending []graph.StateUpdate
 	if source == thread.SourceInput {
 		// An agent with checkpoints may need it again, as the same messages.
@@ -126,7 +126,7 @@ func (d *draft) foldAs(update json.RawMessage, source thread.Source, node string
 // checkpoint records a change of the state, and shows it to readers of values.
 func (d *draft) checkpoint(change thread.Change) error {
 	if !change.Patch.Empty() || d.Log.Forks() || (d.agentHasCheckpoints() && len(change.Pending) > 0) {
-		if err := d.apply(d.store.now(), change); err != nil {
+		if err := d.apply(d.store.Now(), change); err != nil {
 			return err
 		}
 	}

@@ -94,13 +94,13 @@ func TestACheckpointThatIsTooLargeChangesNothing(t *testing.T) {
 		}
 		f.must(a.Writes(graph.Writes{CheckpointID: "c1", TaskID: "task 2", Data: []byte("more results")}))
 		f.flush(a)
-		got := []string{jsonOf(t, a.Checkpoints())}
+		got := []string{jsonOf(t, a.Log.Checkpoints())}
 		f.must(a.Checkpoint(root("c2", `{"n":2}`)))
 		f.must(a.Writes(graph.Writes{CheckpointID: "c2", TaskID: "task 3", Data: []byte("results")}))
 		got = append(got, f.ended(a)[1:]...)
 		_, next := f.started("again")
 		checkpoint, items := next.Log.AgentEnd()
-		attempts[refuses] = append(got, jsonOf(t, next.Checkpoints()), fmt.Sprint(checkpoint, items, f.messages()))
+		attempts[refuses] = append(got, jsonOf(t, next.Log.Checkpoints()), fmt.Sprint(checkpoint, items, f.messages()))
 	}
 	if diff := cmp.Diff(attempts[false], attempts[true]); diff != "" {
 		t.Errorf("an attempt without such events, and with them (-without +with):\n%s", diff)

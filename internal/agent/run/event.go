@@ -81,7 +81,7 @@ func (s *Store) batches(ctx context.Context, run *Run, after int64, eventual boo
 	query.Eventual = eventual
 	query.Limit, query.Bytes = streamPage, streamBytes
 	return func(yield func(batch, error) bool) {
-		for item, err := range table.Items(ctx, s.table, query) {
+		for item, err := range table.Items(ctx, s.Table, query) {
 			if err != nil {
 				yield(batch{}, fmt.Errorf("query events of run %s: %w", run.Run, err))
 				return

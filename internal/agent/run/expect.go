@@ -37,12 +37,12 @@ var errCameBack = errors.New("the client has come back")
 // Expect has a timer cancel the run if no later call of Expect comes within a time, and no call of
 // Dismiss.
 func (s *Store) Expect(ctx context.Context, ref Ref, within time.Duration) error {
-	now := s.now()
+	now := s.Now()
 	due := now.Add(within)
 	put := table.Put{Item: table.Item{
 		Key: ref.clientKey(), Attrs: record.Attrs(clientKind, now, nil), Index: dueClient(ref, due), Expires: due.Add(expectKept),
 	}}
-	if err := record.CommitInOrder(ctx, s.table, record.Write(put)); err != nil {
+	if err := record.CommitInOrder(ctx, s.Table, record.Write(put)); err != nil {
 		return fmt.Errorf("expect the client of run %s: %w", ref.Run, err)
 	}
 	return nil
@@ -51,7 +51,7 @@ func (s *Store) Expect(ctx context.Context, ref Ref, within time.Duration) error
 // Dismiss has no client of the run be expected any more, because the run has ended. Without it, the
 // timer would look for the client of each run.
 func (s *Store) Dismiss(ctx context.Context, ref Ref) error {
-	if err := record.CommitInOrder(ctx, s.table, record.Write(table.Delete{Key: ref.clientKey()})); err != nil {
+	if err := record.CommitInOrder(ctx, s.Table, record.Write(table.Delete{Key: ref.clientKey()})); err != nil {
 		return fmt.Errorf("dismiss the client of run %s: %w", ref.Run, err)
 	}
 	return nil
@@ -67,12 +67,12 @@ func dueClient(ref Ref, due time.Time) map[table.Index]table.Key {
 // number in one pass. A run that has ended meanwhile stays as it is. When ctx ends, the other
 // runs are left to the next pass, which is no error.
 func (s *Store) CancelMissed(ctx context.Context, dueBy time.Time) error {
-	return table.Pass{Shards: keys.DueClients.Until(dueBy), Page: missPage, Limit: missLimit}.Serve(ctx, s.table, func(ctx context.Context, noted *table.Item) error {
+	return table.Pass{Shards: keys.DueClients.Until(dueBy), Page: missPage, Limit: missLimit}.Serve(ctx, s.Table, func(ctx context.Context, noted *table.Item) error {
 		parts, err := keys.ParseRunClient(noted.Key)
 		if err != nil {
 			return err
 		}
-		item, err := record.Get(ctx, s.table, "client of a run", noted.Key, nil)
+		item, err := record.Get(ctx, s.Table, "client of a run", noted.Key, nil)
 		if err != nil || item == nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *Store) miss(ctx context.Context, ref Ref, item *table.Item) error {
 	expected := table.Equals(record.Created, item.Text(record.Created))
 	remove := table.Delete{Key: item.Key, If: expected}
 	failed := s.cancelMissed(ctx, ref, remove)
-	var after table.Write = table.Update{Key: item.Key, Index: dueClient(ref, s.now().Add(missAgain)), If: expected}
+	var after table.Write = table.Update{Key: item.Key, Index: dueClient(ref, s.Now().Add(missAgain)), If: expected}
 	switch {
 	case failed == nil, errors.Is(failed, errCameBack):
 		return nil
@@ -100,7 +100,7 @@ func (s *Store) miss(ctx context.Context, ref Ref, item *table.Item) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, missNote)
 	defer cancel()
-	err := record.CommitInOrder(ctx, s.table, record.Write(after))
+	err := record.CommitInOrder(ctx, s.Table, record.Write(after))
 	if errors.Is(err, record.ErrLost) {
 		err = nil // the client has come back, or its thread was deleted
 	}

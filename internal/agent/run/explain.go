@@ -77,8 +77,8 @@ func (s *Store) Explain(ctx context.Context, ref Ref) (Explanation, error) {
 	case run.Interrupts != nil:
 		e.Cause, e.Remedy = "The graph has paused and waits for the answer of a person.", "Answer its question by a run with command.resume."
 	}
-	if run.Webhook != "" && s.webhooks != nil {
-		unsent, err := s.webhooks.Unsent(ctx, run.Workspace, run.Run)
+	if run.Webhook != "" && s.Webhooks != nil {
+		unsent, err := s.Webhooks.Unsent(ctx, run.Workspace, run.Run)
 		if err != nil {
 			return Explanation{}, err
 		}
@@ -98,8 +98,8 @@ const soon = 10 * time.Second
 
 // whyPending returns why no worker has taken the run up yet, and what to change if runs wait often.
 func (s *Store) whyPending(ctx context.Context, run Run) (cause, remedy string, err error) {
-	t, err := s.threads.Get(ctx, run.Ref.Ref)
-	now := s.now()
+	t, err := s.Threads.Get(ctx, run.Ref.Ref)
+	now := s.Now()
 	switch {
 	case err != nil:
 		return "", "", err

@@ -44,7 +44,7 @@ func (a *Attempt) finish(ctx context.Context, outcome Outcome, lossy bool) error
 	if err := last.foldOutcome(ctx, &outcome, lossy); err != nil {
 		return err
 	}
-	now := a.store.now()
+	now := a.store.Now()
 	own := a.endWrites(now, &last, outcome)
 	next, err := a.commitEnd(ctx, now, last, own, outcome)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *Attempt) endWrites(now time.Time, last *draft, outcome Outcome) (o reco
 	ended := last.Run
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
 	o.Join(a.store.notifyEnd(ended, last.Log.Values, now))
-	a.store.threads.Remember(last.Log) // before the commit, which wakes the readers of the state
+	a.store.Threads.Remember(last.Log) // before the commit, which wakes the readers of the state
 	o.Then(func(context.Context) { a.store.recentEvents.remember(a.Run.Ref, events, now) })
 	o.Join(a.store.releasePermit(last.Run))
 	return o
@@ -248,7 +248,7 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)
 	query.Limit = 1
 	// Cancelled runs are passed over, each once.
-	for item, err := range table.Growing(ctx, s.table, query) {
+	for item, err := range table.Growing(ctx, s.Table, query) {
 		if err != nil {
 			return q, fmt.Errorf("query queued runs: %w", err)
 		}
@@ -277,7 +277,7 @@ func (s *Store) passLock(t thread.Thread, change *table.Update, next *Run, view 
 		return append([]table.Write{*change}, t.UncountRun()...)
 	}
 	t.SetActive(change, next.Run, next.Due)
-	now := s.now()
+	now := s.Now()
 	promote := record.Change(next.Key(), now, nil, table.Equals(attrStatus, string(Pending)))
 	promote.Index = s.leaseEntry(next.Run, later(now, next.Due))
 	return []table.Write{*change, promote}

@@ -54,12 +54,12 @@ func (d *draft) append(event Event) int64 {
 // readers have not seen the run's input, Flush first emits a values event that contains it.
 // ErrFenced means that the worker has lost the run.
 func (a *Attempt) Flush(ctx context.Context) error {
-	next, now := a.draft, a.store.now()
+	next, now := a.draft, a.store.Now()
 	if !next.HasUnflushed() { // a silent agent does not keep the readers of the input waiting
 		next.reveal()
 	}
 	var lease map[table.Index]table.Key
-	if now.Sub(a.renewed) > a.store.workLease/3 {
+	if now.Sub(a.renewed) > a.store.WorkLease/3 {
 		lease = a.store.workEntry(a.Run.Run, now)
 	}
 	if !next.HasUnflushed() && lease == nil {
@@ -106,11 +106,11 @@ func (a *Attempt) HandOver(ctx context.Context) error {
 // GiveBack is HandOver for a run that no agent took: the attempt is no slice either, the time until
 // the next attempt does not count, and the run keeps its permit.
 func (a *Attempt) GiveBack(ctx context.Context) error {
-	return a.commitHandover(ctx, a.draft, table.Attrs{attrAbsent: clock.Format(a.store.now())})
+	return a.commitHandover(ctx, a.draft, table.Attrs{attrAbsent: clock.Format(a.store.Now())})
 }
 
 func (a *Attempt) commitHandover(ctx context.Context, next draft, set table.Attrs) error {
-	now := a.store.now()
+	now := a.store.Now()
 	set[attrLastHandover] = a.Run.Attempt
 	return a.write(ctx, record.Commit, pendingWrite{next, now, set, a.store.leaseEntry(a.Run.Run, now)})
 }
@@ -161,13 +161,13 @@ func (a *Attempt) write(ctx context.Context, commit func(context.Context, table.
 	next, condition := w.draft, a.fence
 	events := next.events
 	writes := next.takeUnflushed(w.now)
-	if a.store.paced && !a.Run.HasReader {
+	if a.store.Paced && !a.Run.HasReader {
 		condition = table.All(condition, noReader())
 	}
-	err := commit(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, condition), writes))
+	err := commit(ctx, a.store.Table, a.flushed(next.move(w.now, w.set, w.index, condition), writes))
 	if errors.Is(err, errHasReader) {
 		next.Run.HasReader = true
-		err = commit(ctx, a.store.table, a.flushed(next.move(w.now, w.set, w.index, a.fence), writes))
+		err = commit(ctx, a.store.Table, a.flushed(next.move(w.now, w.set, w.index, a.fence), writes))
 	}
 	if errors.Is(err, ErrFenced) || errors.Is(err, errMoved) || errors.Is(err, record.ErrLost) {
 		return ErrFenced

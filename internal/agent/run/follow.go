@@ -22,10 +22,10 @@ type ReaderPosition struct {
 	Early int
 }
 
-// Now returns the position of a reader that wants new events only. It is behind the newest event,
-// but before the end of the active run. Now seals the thread, because the lock's position lies
+// NewestPosition returns the position of a reader that wants new events only. It is behind the newest event,
+// but before the end of the active run. It seals the thread, because the lock's position lies
 // before the events of runs that are not sealed.
-func (s *Store) Now(ctx context.Context, ref thread.Ref) (ReaderPosition, error) {
+func (s *Store) NewestPosition(ctx context.Context, ref thread.Ref) (ReaderPosition, error) {
 	t, err := s.Seal(ctx, ref)
 	if err != nil || !t.Lock.Busy {
 		return ReaderPosition{Position: t.Lock.Position, Ended: true}, err
@@ -60,7 +60,7 @@ type Part struct {
 // Follow and is returned as it is.
 func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition, emit func(Part) error) error {
 	f := follower{Store: s, ref: ref, emit: emit}
-	w := s.table.Watch(ref.Key())
+	w := s.Table.Watch(ref.Key())
 	defer w.Stop()
 	if from.Position > 0 {
 		if gone, err := f.seek(ctx, from); gone || err != nil {
@@ -72,7 +72,7 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition,
 
 // seek goes to the run from which the follower reads, or says that the thread is gone.
 func (f *follower) seek(ctx context.Context, from ReaderPosition) (gone bool, err error) {
-	t, err := f.threads.Get(ctx, f.ref)
+	t, err := f.Threads.Get(ctx, f.ref)
 	if fault.Is(err, fault.NotFound) {
 		return true, nil
 	}
@@ -101,7 +101,7 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 			err = next.wait(ctx, w, nil)
 		default: // the run may have begun before it was watched
 			next.stop()
-			next = pendingRun{run: run.Run, watcher: f.table.Watch(run.Key())}
+			next = pendingRun{run: run.Run, watcher: f.Table.Watch(run.Key())}
 		}
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 // function of its own because a follower waits most of the time, and would keep the thread on its
 // stack meanwhile.
 func (f *follower) readNext(ctx context.Context) (next *Run, due <-chan time.Time, gone bool, err error) {
-	t, err := f.threads.Get(ctx, f.ref)
+	t, err := f.Threads.Get(ctx, f.ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, true, nil
 	}
@@ -202,7 +202,7 @@ func (f *follower) find(ctx context.Context, lock thread.Lock, from ReaderPositi
 func (f *follower) nextRun(ctx context.Context, t thread.Thread) (next *Run, due <-chan time.Time, err error) {
 	query := keys.RunsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.done)
 	query.Limit = followPage
-	for item, err := range table.Items(ctx, f.table, query) {
+	for item, err := range table.Items(ctx, f.Table, query) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("query runs: %w", err)
 		}
@@ -216,7 +216,7 @@ func (f *follower) nextRun(ctx context.Context, t thread.Thread) (next *Run, due
 			continue
 		}
 		// The run never began.
-		now := f.now()
+		now := f.Now()
 		if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > lasting(t.Lock, t.Lock.Due.After(now)) {
 			return nil, time.After(wait), nil
 		}

@@ -17,7 +17,7 @@ func TestAReaderOfNewEventsGetsNoOldOnes(t *testing.T) {
 		show(a, "m", "shown")
 		f.flush(a)
 		second := f.create("2", supersede)
-		now, err := f.runs.Now(t.Context(), f.ref)
+		now, err := f.runs.NewestPosition(t.Context(), f.ref)
 		f.must(err)
 		b := f.claim(second)
 		show(b, "n", "new")

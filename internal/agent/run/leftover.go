@@ -167,12 +167,12 @@ func (k *leftoverFold) foldUpdate(update state.Member, pending, whole bool) erro
 
 // newLeftoverFold returns the fold of the leftovers of a run into a state.
 func (s *Store) newLeftoverFold(ctx context.Context, ref thread.Ref, st thread.State, l *leftover) (*leftoverFold, error) {
-	k := &leftoverFold{at: st.At, values: st.Values, newID: func() string { return id.New(s.now()) }, whole: st.At.Agent == nil}
+	k := &leftoverFold{at: st.At, values: st.Values, newID: func() string { return id.New(s.Now()) }, whole: st.At.Agent == nil}
 	if len(l.updates) == 0 || !st.At.Own() {
 		return k, nil
 	}
 	var err error
-	k.stored, err = s.threads.Written(ctx, ref, st.At.Number)
+	k.stored, err = s.Threads.Written(ctx, ref, st.At.Number)
 	return k, err
 }
 

@@ -35,7 +35,7 @@ const maxNotification = 8 << 20
 // The outbox calls the observer after the commit.
 func (s *Store) notifyEnd(run Run, values state.Values, now time.Time) (o record.Outbox) {
 	o.Join(s.notifyObserver(run))
-	if run.Webhook == "" || s.webhooks == nil {
+	if run.Webhook == "" || s.Webhooks == nil {
 		return o
 	}
 	body := map[string]any{
@@ -50,7 +50,7 @@ func (s *Store) notifyEnd(run Run, values state.Values, now time.Time) (o record
 	if !run.Started.IsZero() {
 		body["run_started_at"] = clock.Format(run.Started)
 	}
-	sent, _ := s.webhooks.Send(webhook.Message{
+	sent, _ := s.Webhooks.Send(webhook.Message{
 		Workspace: run.Workspace, Deployment: run.Deployment, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
 	})
 	return sent
@@ -59,8 +59,8 @@ func (s *Store) notifyEnd(run Run, values state.Values, now time.Time) (o record
 // notifyObserver calls the observer, if there is one, when the run's end is committed. A run that
 // was rolled back has no other notification.
 func (s *Store) notifyObserver(run Run) (o record.Outbox) {
-	if s.observer != nil {
-		o.Then(func(ctx context.Context) { s.observer.Ended(ctx, run) })
+	if s.Observer != nil {
+		o.Then(func(ctx context.Context) { s.Observer.Ended(ctx, run) })
 	}
 	return o
 }
@@ -68,8 +68,8 @@ func (s *Store) notifyObserver(run Run) (o record.Outbox) {
 // notifyQuestions calls Config.QuestionsChanged after the commit of a change that leaves a thread
 // with questions, or that leaves a thread without the questions that it had.
 func (s *Store) notifyQuestions(t thread.Thread, questions json.RawMessage) (o record.Outbox) {
-	if s.questionsChanged != nil && (questions != nil || !record.Empty(t.Interrupts)) {
-		o.Then(func(context.Context) { s.questionsChanged(t.Workspace, t.Deployment) })
+	if s.QuestionsChanged != nil && (questions != nil || !record.Empty(t.Interrupts)) {
+		o.Then(func(context.Context) { s.QuestionsChanged(t.Workspace, t.Deployment) })
 	}
 	return o
 }

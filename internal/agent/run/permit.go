@@ -104,7 +104,7 @@ type occupancy struct {
 func (s *Store) readRow(ctx context.Context, r row) (occupancy, error) {
 	query := keys.Permits(r.workspace, r.deployment, r.number)
 	query.Limit = keys.RowPermits + 1
-	page, err := s.table.Query(ctx, query)
+	page, err := s.Table.Query(ctx, query)
 	if err != nil {
 		return occupancy{}, fmt.Errorf("query permits: %w", err)
 	}
@@ -153,7 +153,7 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 	// them beside the fence.
 	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches))
 	if seen.first == nil && seen.choose(&a.Run, r, size) {
-		return a.addWrite(putPermit(a.Run, a.store.now()))
+		return a.addWrite(putPermit(a.Run, a.store.Now()))
 	}
 	// The run has waited long. The runs that held the permits may have been deleted.
 	if seen.first != nil && *seen.first == a.Run.Ref {
@@ -171,16 +171,16 @@ func (a *Attempt) takePermit(ctx context.Context, permits int) error {
 // So at least one of them sees the other.
 func (a *Attempt) waitForPermit(ctx context.Context, r row, size int) error {
 	s, run := a.store, a.Run
-	now := s.now()
+	now := s.Now()
 	wait := table.Put{Item: table.Item{
 		Key:   keys.PermitWait(r.workspace, r.deployment, r.number, run.Run),
 		Attrs: record.Attrs(permitWaitKind, now, table.Attrs{attrHolder: run.Run, attrHolderThread: run.Thread, attrRowPermits: int64(size)}),
 	}}
 	renewed := record.Change(run.Key(), now, nil, a.fence)
-	renewed.Index = s.leaseEntry(run.Run, now.Add((waitLeases-1)*s.lease))
+	renewed.Index = s.leaseEntry(run.Run, now.Add((waitLeases-1)*s.Lease))
 	o := record.Write(renewed, wait)
 	o.Then(func(ctx context.Context) { s.grantOrLog(ctx, r) })
-	err := record.Commit(ctx, s.table, o)
+	err := record.Commit(ctx, s.Table, o)
 	switch {
 	case errors.Is(err, record.ErrLost):
 		return ErrFenced
@@ -195,7 +195,7 @@ func (a *Attempt) waitForPermit(ctx context.Context, r row, size int) error {
 // request.
 func (s *Store) grantOrLog(ctx context.Context, r row) {
 	if err := s.grantPermits(budget.Holding(ctx, nil), r); err != nil {
-		s.log.ErrorContext(ctx, "permit was not given on, a run that waits will see to it", "deployment", r.deployment, "error", err)
+		s.Log.ErrorContext(ctx, "permit was not given on, a run that waits will see to it", "deployment", r.deployment, "error", err)
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *Store) grantOrLog(ctx context.Context, r row) {
 // them.
 func (s *Store) grantPermits(ctx context.Context, r row) (err error) {
 	for more := true; more && err == nil; {
-		more, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (bool, record.Outbox, error) { return s.grantNextPermit(ctx, r) })
+		more, err = record.DecideValue(ctx, s.Table, func(ctx context.Context) (bool, record.Outbox, error) { return s.grantNextPermit(ctx, r) })
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func (s *Store) grantNextPermit(ctx context.Context, r row) (more bool, o record
 			return false, record.Outbox{}, nil
 		}
 		write.Set[attrPermit] = run.Permit
-		o.Add(putPermit(*run, s.now()), *write)
+		o.Add(putPermit(*run, s.Now()), *write)
 		o.Then(func(ctx context.Context) { s.startWorkflow(ctx, *run) })
 	}
 	return true, o, nil
@@ -244,7 +244,7 @@ func (s *Store) firstWaiting(ctx context.Context, seen occupancy) (*Run, *table.
 	if run.Status != Pending || run.Run != t.Lock.Run || run.Permit != 0 {
 		return nil, nil, nil
 	}
-	now := s.now()
+	now := s.Now()
 	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1},
 		table.All(table.Equals(attrStatus, string(Pending)), table.Equals(attrDispatches, run.Dispatches)))
 	change.Index = s.leaseEntry(run.Run, now)
@@ -255,14 +255,14 @@ func (s *Store) firstWaiting(ctx context.Context, seen occupancy) (*Run, *table.
 // free releases the permit of a run that no longer exists, and reports whether it did. Such a run
 // was deleted with its thread and did not release its permit.
 func (s *Store) free(ctx context.Context, permit table.Key, holder Ref) (bool, error) {
-	_, err := s.table.Get(ctx, holder.Key())
+	_, err := s.Table.Get(ctx, holder.Key())
 	if err == nil {
 		return false, nil
 	}
 	if !errors.Is(err, table.ErrNotFound) {
 		return false, fmt.Errorf("get run that has a permit: %w", err)
 	}
-	return record.Try(ctx, s.table, table.Delete{Key: permit, If: table.Equals(attrHolder, holder.Run)})
+	return record.Try(ctx, s.Table, table.Delete{Key: permit, If: table.Equals(attrHolder, holder.Run)})
 }
 
 // FreePermitOfDeletedRun frees the permit of a run that was deleted with its thread. It does

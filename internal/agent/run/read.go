@@ -31,7 +31,7 @@ func (s *Store) getWithoutBulk(ctx context.Context, ref Ref) (Run, error) {
 		return run, err
 	}
 	// Only a pending run needs the thread's lock: the lock can supersede it, unless it is active.
-	t, err := s.threads.Get(ctx, ref.Ref)
+	t, err := s.Threads.Get(ctx, ref.Ref)
 	if err != nil || (t.Lock.Busy && t.Lock.Run == ref.Run) {
 		return run, err
 	}
@@ -41,7 +41,7 @@ func (s *Store) getWithoutBulk(ctx context.Context, ref Ref) (Run, error) {
 // getWithThread returns a run and its thread. It reads the thread first. So a run that is pending,
 // and that the lock supersedes, stays superseded.
 func (s *Store) getWithThread(ctx context.Context, ref Ref) (thread.Thread, Run, error) {
-	t, err := s.threads.Get(ctx, ref.Ref)
+	t, err := s.Threads.Get(ctx, ref.Ref)
 	if err != nil {
 		return thread.Thread{}, Run{}, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) getWithThread(ctx context.Context, ref Ref) (thread.Thread, Run,
 // getUnderLock returns a run with the status that it has under the given lock. A removed run is a
 // fault.NotFound.
 func (s *Store) getUnderLock(ctx context.Context, ref Ref, lock thread.Lock) (Run, error) {
-	item, err := record.Get(ctx, s.table, "run", ref.Key(), notFound(ref))
+	item, err := record.Get(ctx, s.Table, "run", ref.Key(), notFound(ref))
 	if err != nil {
 		return Run{}, err
 	}
@@ -86,7 +86,7 @@ func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page [
 }
 
 func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	if err != nil {
 		return nil, false, err
 	}
@@ -98,7 +98,7 @@ func (s *Store) list(ctx context.Context, ref thread.Ref, filter Filter) (page [
 	window := filter.Window
 	window.NoCursor = true
 	window.Limit++ // the additional run shows whether there are more
-	listed, err := record.List(ctx, s.table, "runs", query, window, func(item *table.Item) (Run, bool, error) {
+	listed, err := record.List(ctx, s.Table, "runs", query, window, func(item *table.Item) (Run, bool, error) {
 		run, err := decodeOn(ref, item, t.Lock)
 		return run, run.Status != Removed && run.Run != filter.Before && (filter.Status == "" || run.Status == filter.Status), err
 	})
@@ -184,7 +184,7 @@ func (w *EndWatch) refresh(ctx context.Context) error {
 // watch wakes for every change that can affect how a run is shown: a change of the run itself,
 // and of the lock, which may supersede the run as long as it is pending.
 func (s *Store) watch(ref Ref) *watch {
-	return &watch{run: s.table.Watch(ref.Key()), thread: s.table.Watch(ref.Ref.Key())}
+	return &watch{run: s.Table.Watch(ref.Key()), thread: s.Table.Watch(ref.Ref.Key())}
 }
 
 type watch struct{ run, thread table.Watcher }
@@ -223,7 +223,7 @@ func (w *watch) Stop() {
 
 // State returns the thread's state, including everything that earlier runs leave behind.
 func (s *Store) State(ctx context.Context, ref thread.Ref) (thread.Thread, thread.State, error) {
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	if err != nil {
 		return t, thread.Empty(), err
 	}
@@ -239,7 +239,7 @@ func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, th
 	case err != nil || (t.Lock.Run == "" && t.Lock.Checkpoint < 0):
 		return t, thread.Empty(), err
 	}
-	st, err := s.threads.State(ctx, t.Ref)
+	st, err := s.Threads.State(ctx, t.Ref)
 	return t, st, err
 }
 
@@ -270,7 +270,7 @@ func (s *Store) Result(ctx context.Context, run Run) (thread.State, error) {
 	}
 	st, err := s.stateAt(ctx, run.Ref.Ref, run.Checkpoint)
 	if fault.Is(err, fault.NotFound) {
-		return s.threads.State(ctx, run.Ref.Ref)
+		return s.Threads.State(ctx, run.Ref.Ref)
 	}
 	return st, err
 }
@@ -278,7 +278,7 @@ func (s *Store) Result(ctx context.Context, run Run) (thread.State, error) {
 // stateAt returns the state at a checkpoint that a run has made. It returns a fault.NotFound if the
 // checkpoint was pruned.
 func (s *Store) stateAt(ctx context.Context, ref thread.Ref, number int64) (thread.State, error) {
-	st, err := s.threads.StateAt(ctx, ref, number)
+	st, err := s.Threads.StateAt(ctx, ref, number)
 	if err == nil && st.At.Number < 0 && number >= 0 {
 		err = fault.New(fault.NotFound, "Thread %s does not have the history of this run any more.", ref.Thread)
 	}

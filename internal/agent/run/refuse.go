@@ -40,11 +40,11 @@ var ErrAnswerAwaited = errors.New("the thread waits for the answer")
 // Refuse returns ErrAnswerAwaited, and the caller creates the run again. The observer and the
 // webhook get no notification of a refused run: no agent has worked on it.
 func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	if err != nil {
 		return Run{}, err
 	}
-	if err := s.threads.CheckRoom(ctx, ref.Workspace, request.size()); err != nil {
+	if err := s.Threads.CheckRoom(ctx, ref.Workspace, request.size()); err != nil {
 		return Run{}, err
 	}
 	return decideOn(ctx, s, t, func(ctx context.Context, t thread.Thread) (run Run, o record.Outbox, err error) {
@@ -66,7 +66,7 @@ func (s *Store) Refuse(ctx context.Context, ref thread.Ref, request Request) (Ru
 		run.Failure = &Failure{Name: failureUnknownInterrupt, Message: fmt.Sprintf(
 			"The thread does not wait for an answer to the interrupt %.200s.", strings.Join(run.Refusal.Interrupts, ", "),
 		)}
-		change := t.ChangeLock(s.now())
+		change := t.ChangeLock(s.Now())
 		t.MarkNewest(&change, run.Run, run.Created, false)
 		o.Add(change)
 		o.Add(s.putRun(run, false)...)

@@ -38,11 +38,11 @@ func originalKey(ref Ref) table.Key {
 func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, err error) {
 	query := keys.RunsBetween(t.Workspace, t.Deployment, t.Thread, t.Lock.RemoveFrom, t.Lock.RemoveTo)
 	query.Limit = removeBatch
-	page, err := s.table.Query(ctx, query)
+	page, err := s.Table.Query(ctx, query)
 	if err != nil {
 		return o, fmt.Errorf("query runs to remove: %w", err)
 	}
-	change, first := t.ChangeLock(s.now()), t.Lock.RemoveTo
+	change, first := t.ChangeLock(s.Now()), t.Lock.RemoveTo
 	for _, item := range page.Items {
 		run, err := decodeOn(t.Ref, item, t.Lock)
 		if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 			}
 			if len(erase) > 0 {
 				o = record.Write(append(erase, t.CheckLock())...)
-				o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
+				o.Then(func(ctx context.Context) { s.Threads.GiveBack(ctx, t, size) })
 				return o, nil
 			}
 			// Positions are never reused: readers may have seen them.
@@ -83,7 +83,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 func (s *Store) deletes(run Run, onlyIf table.Cond) []table.Write {
 	writes := []table.Write{table.Delete{Key: run.Key(), If: onlyIf}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)}}
 	if run.Temporary {
-		writes = append(writes, s.threads.DeleteUnused(run.Ref.Ref, linger))
+		writes = append(writes, s.Threads.DeleteUnused(run.Ref.Ref, linger))
 	}
 	return writes
 }
@@ -91,9 +91,9 @@ func (s *Store) deletes(run Run, onlyIf table.Cond) []table.Write {
 // eraseWrites returns the writes that erase the next part of the items that a run has written, no
 // writes if nothing is left. size is how many bytes this part has, as far as it is known.
 func (s *Store) eraseWrites(ctx context.Context, run Run) (writes []table.Write, size int, err error) {
-	written, err := s.threads.CheckpointKeysAfter(ctx, run.Ref.Ref, run.CheckpointBefore, eraseBatch)
+	written, err := s.Threads.CheckpointKeysAfter(ctx, run.Ref.Ref, run.CheckpointBefore, eraseBatch)
 	if err == nil && len(written) == 0 && run.AgentCheckpoint >= 0 {
-		written, err = s.threads.FrameKeysAfter(ctx, run.Ref.Ref, run.AgentCheckpoint, run.AgentItems, eraseBatch)
+		written, err = s.Threads.FrameKeysAfter(ctx, run.Ref.Ref, run.AgentCheckpoint, run.AgentItems, eraseBatch)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -101,7 +101,7 @@ func (s *Store) eraseWrites(ctx context.Context, run Run) (writes []table.Write,
 	if len(written) == 0 && run.Position > run.Start {
 		query := run.eventItems()
 		query.Limit = eraseBatch
-		page, err := s.table.Query(table.WithoutContents(ctx), query)
+		page, err := s.Table.Query(table.WithoutContents(ctx), query)
 		if err != nil {
 			return nil, 0, fmt.Errorf("query events to erase: %w", err)
 		}
@@ -111,7 +111,7 @@ func (s *Store) eraseWrites(ctx context.Context, run Run) (writes []table.Write,
 		}
 	}
 	if len(written) == 0 && run.CheckpointRewritten {
-		writes, err = s.threads.RestoreOriginal(ctx, run.Ref.Ref, originalKey(run.Ref))
+		writes, err = s.Threads.RestoreOriginal(ctx, run.Ref.Ref, originalKey(run.Ref))
 		return writes, 0, err
 	}
 	return table.Deletes(written), size, nil
@@ -132,15 +132,15 @@ func (s *Store) cleanUp(ctx context.Context, t thread.Thread, run Run) error {
 	}
 	if run.Temporary {
 		// Other runs may have used the thread since.
-		if t.Lock.Busy || later(run.Updated, t.Updated).Add(linger).After(s.now()) {
+		if t.Lock.Busy || later(run.Updated, t.Updated).Add(linger).After(s.Now()) {
 			return nil
 		}
-		if err := s.threads.DeleteAsRead(ctx, t); !fault.Is(err, fault.Conflict) {
+		if err := s.Threads.DeleteAsRead(ctx, t); !fault.Is(err, fault.Conflict) {
 			return err
 		}
 		return nil
 	}
-	_, err = record.Try(ctx, s.table, table.Update{Key: run.Key(), Index: noLease()})
+	_, err = record.Try(ctx, s.Table, table.Update{Key: run.Key(), Index: noLease()})
 	return err
 }
 
@@ -172,8 +172,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	}
 	// The run is deleted last, so that a deletion that was cut short can be repeated.
 	o := record.Write(append(s.deletes(run, table.Equals(attrStatus, string(run.Status))), table.Delete{Key: originalKey(ref)})...)
-	o.Then(func(ctx context.Context) { s.threads.GiveBack(ctx, t, size) })
-	if err = record.Commit(ctx, s.table, o); errors.Is(err, record.ErrLost) {
+	o.Then(func(ctx context.Context) { s.Threads.GiveBack(ctx, t, size) })
+	if err = record.Commit(ctx, s.Table, o); errors.Is(err, record.ErrLost) {
 		return notFound(ref) // another request deleted it
 	}
 	return err
@@ -185,7 +185,7 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 func (s *Store) eraseEvents(ctx context.Context, run Run, size *int) error {
 	sum := quota.Sum(size)
 	var void []*table.Item
-	err := table.Erase(ctx, s.table, run.eventItems(), func(item *table.Item) bool {
+	err := table.Erase(ctx, s.Table, run.eventItems(), func(item *table.Item) bool {
 		if !run.wrote(item) {
 			return false
 		}
@@ -199,7 +199,7 @@ func (s *Store) eraseEvents(ctx context.Context, run Run, size *int) error {
 		return err
 	}
 	for _, item := range void {
-		erased, err := record.Try(ctx, s.table, deleteBatch(item.Key, item.Int(attrEventAttemptFirst)))
+		erased, err := record.Try(ctx, s.Table, deleteBatch(item.Key, item.Int(attrEventAttemptFirst)))
 		if err != nil {
 			return err
 		}

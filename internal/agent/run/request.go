@@ -89,7 +89,7 @@ func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 		for i, run := range some {
 			wanted[i] = keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)
 		}
-		items, err := s.table.GetBatch(ctx, wanted...)
+		items, err := s.Table.GetBatch(ctx, wanted...)
 		if err != nil {
 			return fmt.Errorf("get requests: %w", err)
 		}

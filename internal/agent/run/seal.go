@@ -57,7 +57,7 @@ const maxSealedRuns = 24
 // before, Rescue seals the thread, because one of the runs to seal has a lease: the run that Create
 // or Cancel has ended, or the newest of the runs behind the run that has finished.
 func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error) {
-	t, err := s.threads.Get(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
 	if err != nil {
 		return t, err
 	}
@@ -67,7 +67,7 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 
 // workerSeals reports whether the worker of the run that follows is about to seal the thread. No
 // worker comes if no run follows, and no worker comes soon to a delayed run.
-func (s *Store) workerSeals(next *Run) bool { return next != nil && !next.Due.After(s.now()) }
+func (s *Store) workerSeals(next *Run) bool { return next != nil && !next.Due.After(s.Now()) }
 
 // sealIfNeeded seals a thread after a commit that has left runs to seal, unless the worker of the
 // next run does so.
@@ -76,7 +76,7 @@ func (s *Store) sealIfNeeded(ctx context.Context, ref thread.Ref, next *Run) {
 		return
 	}
 	if _, err := s.Seal(ctx, ref); err != nil {
-		s.log.ErrorContext(ctx, "thread was not sealed: reconcile seals it later", "thread", ref.Thread, "error", err)
+		s.Log.ErrorContext(ctx, "thread was not sealed: reconcile seals it later", "thread", ref.Thread, "error", err)
 	}
 }
 
@@ -117,7 +117,7 @@ func (s *Store) sealNextBatch(ctx context.Context, last sealResult) (sealResult,
 		return s.planSeal(ctx, t, log)
 	})
 	if err == nil && removing {
-		next.thread, err = s.threads.Get(ctx, next.thread.Ref)
+		next.thread, err = s.Threads.Get(ctx, next.thread.Ref)
 	}
 	return next, err
 }
@@ -142,7 +142,7 @@ type sealPlan struct {
 // reads the log if it is nil.
 func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) (next sealResult, o record.Outbox, err error) {
 	if log == nil {
-		st, err := s.threads.State(ctx, t.Ref)
+		st, err := s.Threads.State(ctx, t.Ref)
 		if err != nil {
 			return next, o, err
 		}
@@ -153,7 +153,7 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 	if err != nil {
 		return next, o, err
 	}
-	b := sealPlan{Store: s, thread: t, log: *log, now: s.now(), sealedUpTo: t.Lock.SealedUpTo, position: t.Lock.Position, idleView: t.IdleView}
+	b := sealPlan{Store: s, thread: t, log: *log, now: s.Now(), sealedUpTo: t.Lock.SealedUpTo, position: t.Lock.Position, idleView: t.IdleView}
 	for i, run := range runs {
 		if err := b.addRun(ctx, run); err != nil {
 			return next, o, err
@@ -189,7 +189,7 @@ func (b *sealPlan) moveLock(more bool) {
 func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, complete bool, err error) {
 	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.SealedUpTo)
 	query.Limit = maxSealedRuns
-	page, err := s.table.Query(ctx, query)
+	page, err := s.Table.Query(ctx, query)
 	if err != nil {
 		return nil, false, fmt.Errorf("query runs to seal: %w", err)
 	}
@@ -345,7 +345,7 @@ func (b *sealPlan) apply(log thread.Log, run Run, change thread.Change) error {
 	size := 0
 	for _, write := range writes {
 		if put, ok := write.(table.Put); ok {
-			if err := thread.CheckSize(put, next.Values, b.maxBody); err != nil {
+			if err := thread.CheckSize(put, next.Values, b.MaxBody); err != nil {
 				return err
 			}
 			size += len(put.Item.Body)

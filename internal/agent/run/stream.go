@@ -64,10 +64,10 @@ func (s *Store) catchUp(ctx context.Context, w *watch, ref Ref, after *int64, em
 // It writes once for each run, and not for a run whose creator is its reader (Request.Streamed).
 // The note may be written twice, so it needs no transaction.
 func (s *Store) noteReader(ctx context.Context, run Run) error {
-	if !s.paced || run.HasReader || run.Status.Final() {
+	if !s.Paced || run.HasReader || run.Status.Final() {
 		return nil
 	}
-	err := record.CommitInOrder(ctx, s.table, record.Write(table.Update{
+	err := record.CommitInOrder(ctx, s.Table, record.Write(table.Update{
 		Key: run.Key(), Set: table.Attrs{attrHasReader: int64(1)}, If: table.In(attrStatus, string(Pending), string(Running)),
 	}))
 	if errors.Is(err, record.ErrLost) {

@@ -39,10 +39,10 @@ func (a *Attempt) eraseVoid(ctx context.Context, last int64) {
 	}
 	if err == nil {
 		key := keys.Event(a.Run.Workspace, a.Run.Deployment, a.Run.Thread, last)
-		_, err = record.Try(ctx, a.store.table, deleteBatch(key, a.attemptFirst))
+		_, err = record.Try(ctx, a.store.Table, deleteBatch(key, a.attemptFirst))
 	}
 	if err != nil {
-		a.store.log.WarnContext(ctx, "a void batch of events was not erased", "run", a.Run.Run, "error", err)
+		a.store.Log.WarnContext(ctx, "a void batch of events was not erased", "run", a.Run.Run, "error", err)
 	}
 }
 

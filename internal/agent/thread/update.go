@@ -76,9 +76,6 @@ func (e *Edit) Before(ctx context.Context) (*graph.Checkpoints, []graph.StateUpd
 	return e.Log.Checkpoints(), pending, err
 }
 
-// Thread is the id of the thread that is changed.
-func (e *Edit) Thread() string { return e.thread.Thread }
-
 // Fold makes updates as nodes, through the server's own reducers, and one checkpoint of all of
 // them. Updates that change nothing make a checkpoint, too.
 func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {

@@ -36,7 +36,7 @@ const ended = ".end"
 // readerPosition reads the client's position: after an event; with "-" or "-1", before all events;
 // without the header, at the present.
 func (s server) readerPosition(ctx context.Context, ref thread.Ref, header *string) (run.ReaderPosition, error) {
-	now, err := s.Runs.Now(ctx, ref)
+	now, err := s.Runs.NewestPosition(ctx, ref)
 	if err != nil || header == nil || *header == "" {
 		return now, err
 	}

@@ -152,7 +152,7 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 		config = withCheckpoint(config, *named)
 	}
 	invocation := graph.Invocation{
-		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),
+		Graph: graphID, ThreadID: t.Thread, Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),
 		AssistantID: last.AssistantID, Metadata: last.Metadata,
 		State: graph.State{Values: edit.Log.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
 		Caller: *callerOf(ctx),

@@ -27,7 +27,7 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, room *
 		invocation.ServerURL = r.ServerURL(attempt.Run.Deployment)
 	}
 	stream, err := r.Graph.Invoke(call, endpoint, invocation)
-	room.sent(int64(attempt.Memory()) - r.StateAtRest)
+	room.sent(int64(attempt.Log.Values.Memory()) - r.StateAtRest)
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
@@ -120,7 +120,7 @@ func newInvocation(a *run.Attempt) graph.Invocation {
 		Attempt:         int(a.Run.Attempt),
 		Input:           state.OrNull(a.Run.GraphInput().JSON()),
 		Command:         state.OrNull(a.Run.Command),
-		State:           graph.State{Values: a.Log.Values.JSON(), Checkpoint: a.Checkpoints(), Pending: a.Pending},
+		State:           graph.State{Values: a.Log.Values.JSON(), Checkpoint: a.Log.Checkpoints(), Pending: a.Pending},
 		Config:          state.OrNull(a.Run.Config),
 		Context:         state.OrNull(a.Run.Context),
 		AssistantID:     a.Run.AssistantID,

@@ -85,7 +85,7 @@ func (r *Runner) claimAlone(ctx, slice context.Context, ref run.Ref, permits int
 func (r *Runner) fit(ctx, slice context.Context, room *stateRoom, attempt *run.Attempt) error {
 	room.hold.Endure()
 	room.taken = room.hold.Detach()
-	return r.extend(ctx, slice, room, attempt, int64(attempt.Memory())*sentCost, nil)
+	return r.extend(ctx, slice, room, attempt, int64(attempt.Log.Values.Memory())*sentCost, nil)
 }
 
 // grow waits until there is room for the state of an attempt whose agent works. No more of the
@@ -96,7 +96,7 @@ func (r *Runner) grow(ctx, slice context.Context, room *stateRoom, attempt *run.
 	if room.beyond {
 		return nil
 	}
-	return r.extend(ctx, slice, room, attempt, int64(attempt.Memory())-r.StateAtRest, r.grown)
+	return r.extend(ctx, slice, room, attempt, int64(attempt.Log.Values.Memory())-r.StateAtRest, r.grown)
 }
 
 // extend waits until the attempt has room for a number of bytes in all. Meanwhile the attempt
