@@ -134,8 +134,8 @@ func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 	}
 	l.partials.Close(k.values)
 	for _, update := range l.partials.Updates() {
-		k.pending = append(k.pending, graph.StateUpdate{Values: update.Update, AsNode: update.Node})
-		if err := k.reduce(update.Update); err != nil {
+		k.pending = append(k.pending, graph.StateUpdate{Values: update.Value, AsNode: update.Name})
+		if err := k.reduce(update.Value); err != nil {
 			return thread.Change{}, err
 		}
 	}

@@ -111,22 +111,12 @@ func (p *Partials) Close(v Values) {
 	})
 }
 
-// NodeUpdate is an update of the state that a node makes.
-type NodeUpdate struct {
-	Node   string
-	Update json.RawMessage
-}
-
-// Updates returns the unfinished messages as updates of the state, in the order in which the
-// messages began. Messages of one node that follow each other are one update. Each message is
-// marked incomplete in its response metadata. There are no updates when there is no text. If one
-// attempt's text is a prefix of another attempt's text, only the longer text is kept.
-func (p *Partials) Updates() []NodeUpdate {
-	type kept struct {
-		node    string
-		message json.RawMessage
-	}
-	var messages []kept
+// Updates returns the unfinished messages as updates of the state by their nodes, in the order in
+// which the messages began. Messages of one node that follow each other are one update. Each
+// message is marked incomplete in its response metadata. There are no updates when there is no
+// text. If one attempt's text is a prefix of another attempt's text, only the longer text is kept.
+func (p *Partials) Updates() []Member {
+	var messages []Member
 	taken := map[string]bool{}
 	for i, m := range slices.Backward(p.list) {
 		if m.text.Len() == 0 || p.covered(i) {
@@ -137,17 +127,17 @@ func (p *Partials) Updates() []NodeUpdate {
 			id = fmt.Sprintf("%s-%d", m.id, m.attempt)
 		}
 		taken[id] = true
-		messages = append(messages, kept{m.node, m.message(id)})
+		messages = append(messages, Member{m.node, m.message(id)})
 	}
 	slices.Reverse(messages)
-	var updates []NodeUpdate
+	var updates []Member
 	for len(messages) > 0 {
-		node := messages[0].node
+		node := messages[0].Name
 		var list []json.RawMessage
-		for len(messages) > 0 && messages[0].node == node {
-			list, messages = append(list, messages[0].message), messages[1:]
+		for len(messages) > 0 && messages[0].Name == node {
+			list, messages = append(list, messages[0].Value), messages[1:]
 		}
-		updates = append(updates, NodeUpdate{node, append(appendList([]byte(`{"messages":`), list), '}')})
+		updates = append(updates, Member{node, append(appendList([]byte(`{"messages":`), list), '}')})
 	}
 	return updates
 }

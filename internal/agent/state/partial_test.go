@@ -121,7 +121,7 @@ func checkKept(t *testing.T, p *state.Partials, want []string) {
 	}
 	var v state.Values
 	for _, update := range updates {
-		v = reduce(t, v, string(update.Update))
+		v = reduce(t, v, string(update.Value))
 	}
 	var kept struct{ Messages []json.RawMessage }
 	check.Must(t, json.Unmarshal(v.JSON(), &kept))
