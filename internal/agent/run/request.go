@@ -109,14 +109,8 @@ func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 
 // Kwargs returns the parameters that the run was created with.
 func (r Run) Kwargs() json.RawMessage {
-	orEmpty := func(raw json.RawMessage) json.RawMessage {
-		if raw == nil {
-			return json.RawMessage("{}")
-		}
-		return raw
-	}
 	kwargs := map[string]any{
-		"input": r.Input, "command": r.Command, "config": orEmpty(r.Config), "context": orEmpty(r.Context), "stream_mode": r.StreamModes,
+		"input": r.Input, "command": r.Command, "config": state.OrEmpty(r.Config), "context": state.OrEmpty(r.Context), "stream_mode": r.StreamModes,
 		"interrupt_before": r.InterruptBefore, "interrupt_after": r.InterruptAfter, "subgraphs": r.StreamSubgraphs, "temporary": r.Temporary,
 		"feedback_keys": r.FeedbackKeys, "webhook": nil,
 	}

@@ -194,6 +194,14 @@ func OrNull(value json.RawMessage) json.RawMessage {
 	return value
 }
 
+// OrEmpty returns the object, or an empty object if there is no object.
+func OrEmpty(object json.RawMessage) json.RawMessage {
+	if len(object) == 0 {
+		return json.RawMessage("{}")
+	}
+	return object
+}
+
 // Present returns nil for JSON that is absent or null.
 func Present(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 || string(value) == "null" {

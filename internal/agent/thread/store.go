@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -89,9 +90,7 @@ func (s *Store) NewTemporary(ref Ref, metadata json.RawMessage) (Thread, error) 
 
 // newItem returns the item of a new thread.
 func newItem(ref Ref, metadata json.RawMessage, now time.Time) (table.Item, error) {
-	if len(metadata) == 0 {
-		metadata = json.RawMessage("{}")
-	}
+	metadata = state.OrEmpty(metadata)
 	own := table.Attrs{attrStatus: string(StatusIdle), attrEpoch: int64(0), attrCheckpoint: int64(-1)}
 	item := record.Item(ref.Key(), kind, now, own, record.Encode(body{Metadata: metadata}))
 	item.Index = map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)}

@@ -198,7 +198,7 @@ func (s server) SetLatestAssistantVersion(
 func showAssistant(a assistant.Assistant) Assistant {
 	return Assistant{
 		AssistantID: a.Assistant, GraphID: a.Graph, Name: a.Name, Description: a.Description, Version: a.Version,
-		Config: orEmpty(a.Config), Context: orEmpty(a.Context), Metadata: orEmpty(a.Metadata),
+		Config: state.OrEmpty(a.Config), Context: state.OrEmpty(a.Context), Metadata: state.OrEmpty(a.Metadata),
 		CreatedAt: clock.Format(a.Created), UpdatedAt: clock.Format(a.Updated),
 	}
 }

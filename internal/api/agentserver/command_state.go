@@ -34,7 +34,7 @@ func (c command) stateGet(p stateGetParams) (any, *int64, error) {
 	values := threadState.Values
 	if p.Keys != nil {
 		var all map[string]json.RawMessage
-		if json.Unmarshal(orEmpty(state.Present(values)), &all) == nil {
+		if json.Unmarshal(state.OrEmpty(state.Present(values)), &all) == nil {
 			some := map[string]json.RawMessage{}
 			for _, key := range p.Keys {
 				if value, ok := all[key]; ok {
@@ -44,7 +44,7 @@ func (c command) stateGet(p stateGetParams) (any, *int64, error) {
 			values = record.Encode(some)
 		}
 	}
-	result := map[string]any{"values": orEmpty(state.Present(values))}
+	result := map[string]any{"values": state.OrEmpty(state.Present(values))}
 	if at := threadState.Checkpoint; at != nil {
 		result["checkpoint"] = checkpointName{optional.Text(at.CheckpointID), optional.Text(at.CheckpointNs)}
 	}
@@ -99,15 +99,15 @@ func (c command) stateCheckpoints(p checkpointsParams) (any, *int64, error) {
 		return nil, nil, err
 	}
 	list := []checkpointSummary{}
-	for _, state := range states {
-		if state.Checkpoint == nil {
+	for _, shown := range states {
+		if shown.Checkpoint == nil {
 			continue
 		}
 		var at struct {
 			Step int64 `json:"step"`
 		}
-		_ = json.Unmarshal(state.Metadata, &at) // an agent may give it any form
-		list = append(list, checkpointSummary{optional.Text(state.Checkpoint.CheckpointID), optional.Text(state.CreatedAt), at.Step, orEmpty(state.Metadata)})
+		_ = json.Unmarshal(shown.Metadata, &at) // an agent may give it any form
+		list = append(list, checkpointSummary{optional.Text(shown.Checkpoint.CheckpointID), optional.Text(shown.CreatedAt), at.Step, state.OrEmpty(shown.Metadata)})
 	}
 	return map[string]any{"checkpoints": list}, nil, nil
 }

@@ -75,7 +75,7 @@ func (s server) command(ctx context.Context, ref thread.Ref, sent Command) (Comm
 		return answer, refuseBy(&answer, refused(UnknownCommand, "There is no command %.64q.", sent.Method))
 	}
 	c := command{server: s, ctx: ctx, ref: ref}
-	result, before, err := method(c, orEmpty(sent.Params))
+	result, before, err := method(c, state.OrEmpty(sent.Params))
 	if err != nil {
 		return answer, refuseBy(&answer, err)
 	}

@@ -239,11 +239,8 @@ func (s toolServer) search(ctx context.Context, query map[string]any) (assistant
 
 // call makes a run on a thread of its own, and returns its final values.
 func (s toolServer) call(ctx context.Context, assistantID string, arguments json.RawMessage) (*mcp.CallToolResult, error) {
-	if len(arguments) == 0 {
-		arguments = json.RawMessage("{}")
-	}
 	answer := recording{limit: maxOwnAnswer}
-	err := s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/runs/wait"}, map[string]any{"assistant_id": assistantID, "input": arguments, "on_disconnect": "cancel"})
+	err := s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/runs/wait"}, map[string]any{"assistant_id": assistantID, "input": state.OrEmpty(arguments), "on_disconnect": "cancel"})
 	if answer.full {
 		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", maxOwnAnswer), true), nil
 	}

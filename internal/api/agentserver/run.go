@@ -257,13 +257,6 @@ func showRun(r run.Run) Run {
 	}
 }
 
-func orEmpty(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return emptyObject
-	}
-	return raw
-}
-
 func runRef(ctx context.Context, threadID, runID string) run.Ref {
 	return run.Ref{Ref: threadRef(ctx, threadID), Run: strings.ToLower(runID)}
 }

@@ -42,7 +42,7 @@ func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetI
 		return noItem{}, nil
 	}
 	return GetItem200JSONResponse{
-		Namespace: item.Namespace, Key: item.Key, Value: orEmpty(item.Value), CreatedAt: clock.Format(item.Created), UpdatedAt: clock.Format(item.Updated),
+		Namespace: item.Namespace, Key: item.Key, Value: state.OrEmpty(item.Value), CreatedAt: clock.Format(item.Created), UpdatedAt: clock.Format(item.Updated),
 	}, err
 }
 
@@ -121,7 +121,7 @@ func (s server) ListNamespaces(ctx context.Context, request ListNamespacesReques
 // showItem returns an item of a search in the form that the interface has.
 func showItem(i store.Item) StoreItem {
 	return StoreItem{
-		Namespace: i.Namespace, Key: i.Key, Value: orEmpty(i.Value), CreatedAt: clock.Format(i.Created), UpdatedAt: clock.Format(i.Updated), Score: i.Score,
+		Namespace: i.Namespace, Key: i.Key, Value: state.OrEmpty(i.Value), CreatedAt: clock.Format(i.Created), UpdatedAt: clock.Format(i.Updated), Score: i.Score,
 	}
 }
 

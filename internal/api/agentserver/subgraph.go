@@ -75,8 +75,8 @@ func (i inside) state(c thread.Subgraph) ThreadState {
 // shows it: in a copy, the metadata names the thread in which the agent made the checkpoint.
 func inThread(metadata json.RawMessage, threadID string) json.RawMessage {
 	var members map[string]any
-	if json.Unmarshal(orEmpty(metadata), &members) != nil || members["thread_id"] == nil {
-		return orEmpty(metadata)
+	if json.Unmarshal(state.OrEmpty(metadata), &members) != nil || members["thread_id"] == nil {
+		return state.OrEmpty(metadata)
 	}
 	members["thread_id"] = threadID
 	return record.Encode(members)
@@ -88,7 +88,7 @@ func (i inside) behind(c thread.Subgraph) map[string]string {
 	var metadata struct {
 		Parents map[string]string `json:"parents"`
 	}
-	if json.Unmarshal(orEmpty(c.Metadata), &metadata) != nil || metadata.Parents == nil {
+	if json.Unmarshal(state.OrEmpty(c.Metadata), &metadata) != nil || metadata.Parents == nil {
 		metadata.Parents = map[string]string{}
 	}
 	metadata.Parents[""] = i.root // a change of the state may have made a newer one

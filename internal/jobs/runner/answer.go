@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -120,9 +121,5 @@ func (a *answer) outcome() run.Outcome {
 	if !a.paused {
 		return run.Outcome{Status: run.Success}
 	}
-	interrupts := a.interrupts.JSON()
-	if interrupts == nil {
-		interrupts = json.RawMessage("{}")
-	}
-	return run.Outcome{Status: run.Success, Interrupts: interrupts}
+	return run.Outcome{Status: run.Success, Interrupts: state.OrEmpty(a.interrupts.JSON())}
 }
