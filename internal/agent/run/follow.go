@@ -22,9 +22,9 @@ type ReaderPosition struct {
 	Early int
 }
 
-// NewestPosition returns the position of a reader that wants new events only. It is behind the newest event,
-// but before the end of the active run. It seals the thread, because the lock's position lies
-// before the events of runs that are not sealed.
+// NewestPosition returns the position of a reader that wants new events only. It is behind the
+// newest event, but before the end of the active run. It seals the thread, because the lock's
+// position lies before the events of runs that are not sealed.
 func (s *Store) NewestPosition(ctx context.Context, ref thread.Ref) (ReaderPosition, error) {
 	t, err := s.Seal(ctx, ref)
 	if err != nil || !t.Lock.Busy {
