@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
 // Difference is what changed from one revision of a deployment to another revision.
@@ -56,34 +55,21 @@ func (s *Store) Compare(ctx context.Context, ref revision.Ref, from string) (Dif
 	return Difference{Settings: changedSettings(before, to), Secrets: secrets}, err
 }
 
-// settings are what a revision was made from and what its build recorded, named as in the
-// interface. They contain no secrets.
-type settings struct {
-	Source revision.Source `json:"source"`
-	Shared struct {
-		RepoURL        *string         `json:"repo_url,omitempty"`
-		IntegrationID  *string         `json:"integration_id,omitempty"`
-		InstallCommand *string         `json:"install_command,omitempty"`
-		BuildCommand   *string         `json:"build_command,omitempty"`
-		ResourceSpec   json.RawMessage `json:"resource_spec,omitempty"`
-	} `json:"source_config"`
-	Config struct {
-		revision.Config
-		Commit string `json:"repo_commit_sha,omitempty"`
-	} `json:"source_revision_config"`
-	ComputeTier *string       `json:"compute_tier,omitempty"`
-	Build       *build.Record `json:"build,omitempty"`
-}
-
-// flatSettings returns the settings of a revision by their paths.
+// flatSettings returns what a revision was made from and what its build recorded, by the paths that
+// the interface has for them. They contain no secrets.
 func flatSettings(r revision.Revision) map[string]json.RawMessage {
-	shown := settings{Source: r.Source, ComputeTier: r.ComputeTier, Build: r.Build}
-	shown.Shared.RepoURL, shown.Shared.IntegrationID = r.RepoURL, r.IntegrationID
-	shown.Shared.InstallCommand, shown.Shared.BuildCommand = r.InstallCommand, r.BuildCommand
-	shown.Shared.ResourceSpec = r.ResourceSpec
-	shown.Config.Config, shown.Config.Commit = r.Config, r.Commit()
 	flat := map[string]json.RawMessage{}
-	flatten(flat, "", record.Encode(shown))
+	flatten(flat, "", record.Encode(map[string]any{
+		"source": r.Source, "compute_tier": r.ComputeTier, "build": r.Build,
+		"source_config": SourceConfig{
+			RepoURL: r.RepoURL, IntegrationID: r.IntegrationID, ResourceSpec: r.ResourceSpec,
+			InstallCommand: r.InstallCommand, BuildCommand: r.BuildCommand,
+		},
+		"source_revision_config": struct {
+			revision.Config
+			Commit string `json:"repo_commit_sha,omitempty"`
+		}{r.Config, r.Commit()},
+	}))
 	return flat
 }
 
