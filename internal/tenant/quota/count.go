@@ -64,6 +64,14 @@ func scaleOf(ctx context.Context, t table.Table, workspace string) (deployments,
 	return record.Counted(item), item.Int(attrReplicas), nil
 }
 
+// newCount returns the write of the item of a count that does not exist yet. With a zero time, the
+// item does not expire.
+func newCount(key table.Key, kind string, now time.Time, counts table.Attrs, expires time.Time) table.Write {
+	put := record.New(key, kind, now, counts, nil)
+	put.Item.Expires = expires
+	return put
+}
+
 // counts are the keys of the counts of the quotas whose objects are made rarely.
 var counts = map[Name]func(workspace string) table.Key{
 	Deployments: keys.DeploymentCount,

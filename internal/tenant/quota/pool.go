@@ -39,10 +39,10 @@ func NewPool(t table.Table, now clock.Clock, limits Limits, log *slog.Logger) *P
 	return &Pool{table: t, now: now, limits: limits, log: log, full: map[string]bool{}}
 }
 
-// share is how much of a limit a part may hold.
-func share(limit int64, part Part) int64 {
-	most := limit / keys.UseParts
-	if int64(part) <= limit%keys.UseParts {
+// share is how much of a limit a part may hold, of this many parts.
+func share(limit int64, part Part, parts int64) int64 {
+	most := limit / parts
+	if int64(part) <= limit%parts {
 		most++
 	}
 	return most
@@ -84,7 +84,7 @@ func (r *Reservation) Take(ctx context.Context, o *record.Outbox, along ...Name)
 			return err
 		}
 	}
-	most := share(r.pool.limits.Of(r.name), r.part)
+	most := share(r.pool.limits.Of(r.name), r.part, keys.UseParts)
 	counts := map[string]int64{attributes[r.name]: 1}
 	for _, name := range along {
 		counts[attributes[name]]++
@@ -94,7 +94,11 @@ func (r *Reservation) Take(ctx context.Context, o *record.Outbox, along ...Name)
 	if r.absent && most > 0 && room > 0 {
 		// Stored bytes are counted in all parts, so there are none yet.
 		r.absent = false
-		o.Add(record.New(key, kindUse, now, attrs(counts), nil))
+		set := table.Attrs{}
+		for name, n := range counts {
+			set[name] = n
+		}
+		o.Add(record.New(key, kindUse, now, set, nil))
 		return nil
 	}
 	o.AddOr(table.Update{Key: key, Add: counts, If: table.All(table.Below(attributes[r.name], most), table.Below(attributes[Stored], room))}, func(item *table.Item) error {
@@ -102,14 +106,6 @@ func (r *Reservation) Take(ctx context.Context, o *record.Outbox, along ...Name)
 		return nil // the next try knows more
 	})
 	return nil
-}
-
-func attrs(counts map[string]int64) table.Attrs {
-	set := table.Attrs{}
-	for name, n := range counts {
-		set[name] = n
-	}
-	return set
 }
 
 // move chooses the part that has the most room, or returns the refusal.
@@ -127,7 +123,7 @@ func (r *Reservation) move(ctx context.Context) error {
 		if item != nil {
 			used = item.Int(attributes[r.name])
 		}
-		if room := share(limit, part) - used; room > best {
+		if room := share(limit, part, keys.UseParts) - used; room > best {
 			best, r.part, r.absent = room, part, item == nil
 		}
 	}

@@ -61,32 +61,22 @@ func (t *tally) fill(window int64) {
 	}
 }
 
-// requestCount is a count of requests.
-type requestCount struct {
-	// name is the name of the count in this process.
-	name string
-	key  func(window int64) table.Key
-	// most is how many requests a window takes.
-	most   int64
-	refuse func() *fault.Error
-}
-
 // Count counts a request of a workspace, or returns the refusal if the quota Requests is used up
 // until the end of the window.
 func (s *Shared) Count(ctx context.Context, workspace string) error {
-	return s.count(ctx, requestCount{
-		name: workspace, most: perWindow(s.limits.Of(Requests)), refuse: func() *fault.Error { return s.limits.Refuse(Requests) },
+	return s.count(ctx, workspace, timedCount{
+		most: perWindow(s.limits.Of(Requests)), refuse: func() *fault.Error { return s.limits.Refuse(Requests) },
 		key: func(window int64) table.Key { return keys.Requests(workspace, window) },
 	})
 }
 
 // count counts a request, or returns the refusal if the count has no room until the end of the
-// window.
-func (s *Shared) count(ctx context.Context, of requestCount) error {
+// window. name is the name of the count in this process.
+func (s *Shared) count(ctx context.Context, name string, of timedCount) error {
 	now := s.now()
 	current := windowAt(now)
 	grain := max(leastGrain, of.most/reports)
-	t := s.tallies.Make(of.name, 1, func() *tally { return &tally{} })
+	t := s.tallies.Make(name, 1, func() *tally { return &tally{} })
 	full, report := t.add(current, grain)
 	if report {
 		err := s.report(ctx, of, current, grain)
@@ -110,16 +100,14 @@ func windowAt(now time.Time) int64 { return now.UnixNano() / int64(window) }
 func perWindow(perSecond int64) int64 { return perSecond * int64(window/time.Second) }
 
 // report adds requests to the count of the window, or returns the refusal if it is full.
-func (s *Shared) report(ctx context.Context, of requestCount, current, requests int64) error {
+func (s *Shared) report(ctx context.Context, of timedCount, current, requests int64) error {
 	key := of.key(current)
 	absent := false
 	return record.Decide(ctx, s.table, func(context.Context) (o record.Outbox, err error) {
 		if absent {
 			absent = false
 			end := time.Unix(0, (current+1)*int64(window))
-			attrs := record.Attrs(kindRequests, s.now(), table.Attrs{attrCount: requests})
-			o.Add(table.Put{Item: table.Item{Key: key, Attrs: attrs, Expires: end.Add(keptFor)}, If: table.Absent()})
-			return o, nil
+			return record.Write(newCount(key, kindRequests, s.now(), table.Attrs{attrCount: requests}, end.Add(keptFor))), nil
 		}
 		o.AddOr(table.Update{Key: key, Add: map[string]int64{attrCount: requests}, If: table.Below(attrCount, of.most)}, func(item *table.Item) error {
 			if absent = item == nil; absent {

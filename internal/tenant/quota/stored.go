@@ -111,11 +111,10 @@ func (p *Pool) countFading(ctx context.Context, o *record.Outbox, workspace stri
 // add returns the write that adds to the bytes of an item; item is nil if it does not exist
 // yet.
 func (p *Pool) add(item *table.Item, key table.Key, expires time.Time, bytes int64) table.Write {
-	counts := map[string]int64{attributes[Stored]: bytes}
 	if item != nil {
-		return table.Update{Key: key, Add: counts}
+		return table.Update{Key: key, Add: map[string]int64{attributes[Stored]: bytes}}
 	}
-	return table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindUse, p.now(), attrs(counts)), Expires: expires}, If: table.Absent()}
+	return newCount(key, kindUse, p.now(), table.Attrs{attributes[Stored]: bytes}, expires)
 }
 
 // Room refuses an object of the given size that is about to be stored if the workspace's

@@ -126,9 +126,7 @@ func (a *asking) take(ctx context.Context, bound StrangerBound, count func(windo
 		switch {
 		case items[0] == nil && before < atOnce:
 			end := time.Unix(0, (current+termsCounted)*int64(window))
-			put := record.New(key, kindStrangers, now, table.Attrs{attrAsking: int64(1)}, nil)
-			put.Item.Expires = end.Add(keptFor)
-			o.Add(put)
+			o.Add(newCount(key, kindStrangers, now, table.Attrs{attrAsking: int64(1)}, end.Add(keptFor)))
 		case items[0] != nil && items[0].Int(attrRefused) >= bound.refused():
 			return window - time.Duration(now.UnixNano()%int64(window)), nil
 		case items[0] == nil || items[0].Int(attrAsking)+before >= atOnce:

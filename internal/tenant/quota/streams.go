@@ -35,15 +35,15 @@ type streamPlace struct {
 	// part is the part of the workspace's count that the stream is in; 0 if that count does not
 	// count the stream. Otherwise it is the first of counts.
 	part   int
-	counts []streamCount
+	counts []timedCount
 	// term is the term in which the stream is counted.
 	term int64
 }
 
-// streamCount is a count of streams.
-type streamCount struct {
+// timedCount is a count that has an item for each term of streams, or for each window of requests.
+type timedCount struct {
 	key func(term int64) table.Key
-	// most is how many streams the count may hold.
+	// most is how much the count may hold.
 	most   int64
 	refuse func() *fault.Error
 }
@@ -89,22 +89,17 @@ func (s *Shared) parts() int {
 
 // partLimit is how many streams a part of the workspace's count may hold.
 func (s *Shared) partLimit(part int) int64 {
-	limit, parts := s.limits.Of(Streams), int64(s.parts())
-	most := limit / parts
-	if int64(part) <= limit%parts {
-		most++
-	}
-	return most
+	return share(s.limits.Of(Streams), Part(part), int64(s.parts()))
 }
 
 func (s *Shared) termAt(now time.Time) int64 { return now.UnixNano() / int64(s.term) }
 
 // streamPlace returns the place of a stream, which is not taken yet.
 func (s *Shared) streamPlace(workspace, deployment, thread string) *streamPlace {
-	p := &streamPlace{Shared: s, workspace: workspace, counts: make([]streamCount, 1)}
+	p := &streamPlace{Shared: s, workspace: workspace, counts: make([]timedCount, 1)}
 	p.moveTo(1 + rand.IntN(s.parts()))
 	if thread != "" {
-		p.counts = append(p.counts, streamCount{
+		p.counts = append(p.counts, timedCount{
 			most: s.limits.Of(ThreadStreams), refuse: func() *fault.Error { return s.limits.Refuse(ThreadStreams) },
 			key: func(term int64) table.Key { return keys.ThreadStreams(workspace, deployment, thread, term) },
 		})
@@ -172,7 +167,7 @@ func (p *streamPlace) keys() []func(term int64) table.Key {
 // moveTo makes the stream count in another part of its workspace's count.
 func (p *streamPlace) moveTo(part int) {
 	p.part = part
-	p.counts[0] = streamCount{key: ofPart(p.workspace, part), most: p.partLimit(part), refuse: func() *fault.Error { return p.limits.Refuse(Streams) }}
+	p.counts[0] = timedCount{key: ofPart(p.workspace, part), most: p.partLimit(part), refuse: func() *fault.Error { return p.limits.Refuse(Streams) }}
 }
 
 func ofPart(workspace string, part int) func(term int64) table.Key {
@@ -233,13 +228,11 @@ func (s *Shared) loads(ctx context.Context, term int64, counts ...func(int64) ta
 
 // more returns the write that counts the stream in its term, if the count has room.
 func (p *streamPlace) more(l load, room table.Cond) table.Write {
-	key := l.key(p.term)
 	if l.there {
-		return table.Update{Key: key, Add: map[string]int64{attrCount: 1}, If: room}
+		return table.Update{Key: l.key(p.term), Add: map[string]int64{attrCount: 1}, If: room}
 	}
 	end := time.Unix(0, (p.term+termsCounted)*int64(p.Shared.term))
-	attrs := record.Attrs(kindStreams, p.now(), table.Attrs{attrCount: int64(1)})
-	return table.Put{Item: table.Item{Key: key, Attrs: attrs, Expires: end.Add(keptFor)}, If: table.Absent()}
+	return newCount(l.key(p.term), kindStreams, p.now(), table.Attrs{attrCount: int64(1)}, end.Add(keptFor))
 }
 
 // less returns the writes that no longer count the stream in a term, as far as the term is

@@ -43,15 +43,15 @@ func (s *Shared) Visit(ctx context.Context, workspace, deployment, address strin
 		part    int64
 	}{{address, VisitorPart * AddressPart}, {"", VisitorPart}} {
 		requests, streams := PartOf(s.limits.Of(Requests), of.part), PartOf(s.limits.Of(Streams), of.part)
-		err := s.count(ctx, requestCount{
-			name: "visitors\x00" + deployment + "\x00" + of.address, most: perWindow(requests),
+		err := s.count(ctx, "visitors\x00"+deployment+"\x00"+of.address, timedCount{
+			most:   perWindow(requests),
 			key:    func(window int64) table.Key { return keys.Visits(workspace, deployment, of.address, window) },
 			refuse: func() *fault.Error { return RefuseVisitors("requests a second", requests) },
 		})
 		if err != nil {
 			return nil, err
 		}
-		place.counts = append(place.counts, streamCount{
+		place.counts = append(place.counts, timedCount{
 			most: streams, refuse: func() *fault.Error { return RefuseVisitors("connections at once", streams) },
 			key: func(term int64) table.Key { return keys.Visitors(workspace, deployment, of.address, term) },
 		})
