@@ -111,7 +111,7 @@ func (s *Service) withInstallation(ctx context.Context, ref Ref, item *table.Ite
 	if err != nil {
 		return means{}, err
 	}
-	if item.Bool(attrIsLeaving) {
+	if i.leaving {
 		return means{}, fault.New(fault.Invalid, "source_config.integration_id: integration ID %s is being deleted.", ref.Integration)
 	}
 	if plainHost(u) != host {
@@ -129,15 +129,13 @@ func (m means) use(ref Ref, deployment string, now time.Time) []table.Write {
 	return []table.Write{
 		// The write increases the version, so that a deletion which looked for uses before
 		// this write looks again. It is no change for users.
-		table.Update{Key: m.item.Key, Add: map[string]int64{record.Version: 1}, If: unchanged(m.item)},
+		table.Update{Key: m.item.Key, Add: map[string]int64{record.Version: 1}, If: unchanged(m.item.Int(record.Version))},
 		record.New(keys.IntegrationUse(ref.Workspace, ref.Integration, deployment), "integration_use", now, nil, nil),
 	}
 }
 
-// unchanged is the condition that nobody changed an item since it was read.
-func unchanged(item *table.Item) table.Cond {
-	return table.Equals(record.Version, item.Int(record.Version))
-}
+// unchanged is the condition that nobody changed an item since it was read with a version.
+func unchanged(version int64) table.Cond { return table.Equals(record.Version, version) }
 
 // mustBeUnused refuses to remove an integration with which a deployment is cloned.
 func (s *Service) mustBeUnused(ctx context.Context, ref Ref) error {

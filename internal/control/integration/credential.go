@@ -160,7 +160,7 @@ func (s *Service) DeleteCredential(ctx context.Context, ref Ref) error {
 			return record.Outbox{}, err
 		}
 		return record.Write(
-			table.Delete{Key: ref.credentialKey(), If: unchanged(item)},
+			table.Delete{Key: ref.credentialKey(), If: unchanged(item.Int(record.Version))},
 			audit.New(ctx, audit.DeleteIntegration, ref.Integration, item.Text(attrHost)).Write(ref.Workspace, s.now()),
 		), s.mustBeUnused(ctx, ref)
 	})

@@ -91,20 +91,16 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 // former returns the id of the workspace's integration whose place a new installation at an account
 // takes, "" if there is none: GitHub has no longer the installation that the integration is for.
 func (s *Service) former(ctx context.Context, app *github, workspace string, installation int64, account string) (string, error) {
-	items, err := table.AllItems(ctx, s.table, keys.GitHubIntegrations(workspace))
+	installations, err := s.Installations(ctx, workspace)
 	if err != nil {
-		return "", fmt.Errorf("query installations: %w", err)
+		return "", err
 	}
 	client, err := app.asApp()
 	if err != nil {
 		return "", err
 	}
-	for _, item := range items {
-		i, err := decodeInstallation(workspace, item)
-		if err != nil {
-			return "", err
-		}
-		if i.InstallationID == installation || !strings.EqualFold(i.Name, account) || item.Bool(attrIsLeaving) {
+	for _, i := range installations {
+		if i.InstallationID == installation || !strings.EqualFold(i.Name, account) || i.leaving {
 			continue
 		}
 		_, _, err = client.Apps.GetInstallation(ctx, i.InstallationID)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -45,7 +46,7 @@ func TestAnInstallationIsBoundToTheWorkspaceOfItsState(t *testing.T) {
 		},
 	} {
 		found, err := read()
-		if diff := cmp.Diff([]integration.Installation{got}, found); err != nil || diff != "" {
+		if diff := cmp.Diff([]integration.Installation{got}, found, cmpopts.IgnoreUnexported(got)); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
@@ -60,7 +61,7 @@ func TestInstallingAgainKeepsTheIntegration(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	first, again := f.install(t, workspace), f.install(t, workspace)
-	if diff := cmp.Diff(first, again); diff != "" {
+	if diff := cmp.Diff(first, again, cmpopts.IgnoreUnexported(first)); diff != "" {
 		t.Errorf("(-first +again):\n%s", diff)
 	}
 	if elsewhere := f.install(t, other); elsewhere.Integration == first.Integration {

@@ -22,6 +22,10 @@ type Installation struct {
 	InstallationID   int64
 	Name             string
 	Created, Updated time.Time
+
+	// leaving says that it is being taken from the workspace.
+	leaving bool
+	version int64
 }
 
 const (
@@ -43,24 +47,14 @@ func decodeInstallation(workspace string, item *table.Item) (Installation, error
 	r := record.Read(item, kindInstallation)
 	i := Installation{
 		Ref: Ref{workspace, item.Key.SK}, InstallationID: item.Int(attrInstallation), Name: item.Text(attrName), Created: r.Created(), Updated: r.Updated(),
+		leaving: item.Bool(attrIsLeaving), version: item.Int(record.Version),
 	}
 	return i, r.Err()
 }
 
 // GetInstallation returns an installation; an unknown installation is a fault.NotFound.
 func (s *Service) GetInstallation(ctx context.Context, ref Ref) (Installation, error) {
-	i, _, err := s.installation(ctx, ref)
-	return i, err
-}
-
-// installation is GetInstallation that also returns the item.
-func (s *Service) installation(ctx context.Context, ref Ref) (Installation, *table.Item, error) {
-	item, err := record.Get(ctx, s.table, "installation", keys.GitHubIntegration(ref.Workspace, ref.Integration), notFound(ref))
-	if err != nil {
-		return Installation{}, nil, err
-	}
-	i, err := decodeInstallation(ref.Workspace, item)
-	return i, item, err
+	return record.One(ctx, s.table, "installation", Installation{Ref: ref}.key(), notFound(ref), record.In(ref.Workspace, decodeInstallation))
 }
 
 // Installations returns all of a workspace's installations, oldest first. There are as many as
@@ -122,26 +116,26 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 // that. Its deployments go on, as they can name no other integration.
 func (s *Service) takeOver(ctx context.Context, next Installation, former string) (Installation, []table.Write, error) {
 	now := next.Created
-	i, item, err := s.installation(ctx, Ref{next.Workspace, former})
+	i, err := s.GetInstallation(ctx, Ref{next.Workspace, former})
 	if err != nil {
 		return next, nil, err
 	}
-	if item.Bool(attrIsLeaving) {
+	if i.leaving {
 		return next, nil, leaving(i.InstallationID)
 	}
 	unbound := table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID)}
 	i.InstallationID, i.Name, i.Updated = next.InstallationID, next.Name, now
 	return i, []table.Write{
 		unbound,
-		record.Change(i.key(), now, table.Attrs{attrInstallation: i.InstallationID, attrName: i.Name}, unchanged(item)),
+		record.Change(i.key(), now, table.Attrs{attrInstallation: i.InstallationID, attrName: i.Name}, unchanged(i.version)),
 		audit.New(ctx, audit.UpdateIntegration, i.Integration, describe(i.InstallationID, i.Name)).Write(i.Workspace, now),
 	}, nil
 }
 
 // bound returns an installation that the workspace already has.
 func (s *Service) bound(ctx context.Context, ref Ref, installation int64) (Installation, error) {
-	i, item, err := s.installation(ctx, ref)
-	if err == nil && item.Bool(attrIsLeaving) {
+	i, err := s.GetInstallation(ctx, ref)
+	if err == nil && i.leaving {
 		err = leaving(installation)
 	}
 	return i, err

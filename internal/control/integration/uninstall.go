@@ -80,7 +80,7 @@ func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 // is the only workspace that uses it.
 func (s *Service) markLeaving(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
 	i, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
-		i, item, err := s.installation(ctx, ref)
+		i, err = s.GetInstallation(ctx, ref)
 		if err != nil {
 			return i, o, err
 		}
@@ -98,19 +98,19 @@ func (s *Service) markLeaving(ctx context.Context, ref Ref) (i Installation, alo
 		// The index of bindings may lag behind; the number in the gate does not.
 		alone = at.bound <= 1 && !slices.ContainsFunc(bindings, func(b Ref) bool { return b.Workspace != ref.Workspace })
 		at.closed = alone
-		return i, record.Write(mark(item, true), at.next(s.now())), nil
+		return i, record.Write(i.mark(true), at.next(s.now())), nil
 	})
 	return i, alone, err
 }
 
 // mark notes on an installation whether it leaves its workspace. This is no change for users.
-func mark(item *table.Item, leaving bool) table.Write {
-	return table.Update{Key: item.Key, Set: table.Attrs{attrIsLeaving: leaving}, Add: map[string]int64{record.Version: 1}, If: unchanged(item)}
+func (i Installation) mark(leaving bool) table.Write {
+	return table.Update{Key: i.key(), Set: table.Attrs{attrIsLeaving: leaving}, Add: map[string]int64{record.Version: 1}, If: unchanged(i.version)}
 }
 
 // unmarkLeaving removes the note of markLeaving: GitHub would not remove the App.
 func (s *Service) unmarkLeaving(ctx context.Context, i Installation) error {
-	_, item, err := s.installation(ctx, i.Ref)
+	i, err := s.GetInstallation(ctx, i.Ref)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *Service) unmarkLeaving(ctx context.Context, i Installation) error {
 	}
 	at.closed = false
 	// If the note was changed, a repetition of the same request continues with it.
-	_, err = record.Try(ctx, s.table, mark(item, false), at.next(s.now()))
+	_, err = record.Try(ctx, s.table, i.mark(false), at.next(s.now()))
 	return err
 }
 
