@@ -28,6 +28,15 @@ func New(t time.Time) string {
 	return u.String()
 }
 
+// After returns now, or a time for which New makes a later id than before, if that is later: the
+// clocks of two hosts may differ. before is "" if there is no earlier id.
+func After(before string, now time.Time) time.Time {
+	if next := Time(before).Add(time.Microsecond); next.After(now) {
+		return next
+	}
+	return now
+}
+
 // First returns a text that sorts before all ids that New makes at t or later, and after all
 // earlier ids; "" for the zero time.
 func First(t time.Time) string {

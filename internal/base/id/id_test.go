@@ -71,6 +71,19 @@ func TestFirstSortsWithTheIdsOfItsTime(t *testing.T) {
 	}
 }
 
+func TestAfterMakesIdsThatFollowAnId(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, before := range []string{id.New(now.Add(-time.Hour)), id.New(now), id.New(now.Add(time.Hour)), ""} {
+		if at := id.After(before, now); at.Before(now) || id.New(at) <= before {
+			t.Errorf("after %s: got %s", before, at)
+		}
+	}
+	if at := id.After("", now); !at.Equal(now) {
+		t.Errorf("without an id: got %s", at)
+	}
+}
+
 func TestOfStandsForItsWords(t *testing.T) {
 	t.Parallel()
 	one := id.Of("a", "b")

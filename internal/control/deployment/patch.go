@@ -241,7 +241,7 @@ func fixed[T comparable](r *rules, field string, present, value *T) {
 func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	d.Updated = s.now()
 	if makeRevision {
-		d.Updated = s.after(d.Latest)
+		d.Updated = id.After(d.Latest, s.now()) // so that revisions sort by creation
 		d.Latest, d.ImageVersion = id.New(d.Updated), s.cfg.Version
 		if d.Busy {
 			d.Next = d.Latest

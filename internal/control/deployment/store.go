@@ -9,11 +9,9 @@ import (
 	"iter"
 	"log/slog"
 	"net/url"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -272,16 +270,6 @@ func (r Ref) before(revision string, page int) table.Query {
 		query.Cursor = query.CursorAfter(query.PositionOf(&table.Item{Key: r.Revision(revision).Key()}))
 	}
 	return query
-}
-
-// after returns the present time, or a time after the newest revision if that is later, so
-// that revisions sort by creation even when the clocks of two hosts differ.
-func (s *Store) after(latest string) time.Time {
-	now := s.now()
-	if next := id.Time(latest).Add(time.Microsecond); next.After(now) {
-		return next
-	}
-	return now
 }
 
 // Sealed holds, for each kind of items of this package, the function that returns what the

@@ -140,15 +140,6 @@ func ordered(order string) table.Attrs {
 	}
 }
 
-// nextOrder returns the id of a new order, which sorts after the previous order even when the
-// clocks of two hosts differ.
-func nextOrder(now time.Time, before string) string {
-	if next := id.Time(before).Add(time.Microsecond); before != "" && next.After(now) {
-		now = next
-	}
-	return id.New(now)
-}
-
 func bound(ref compute.Ref) secret.Bound {
 	return secret.Bound{Workspace: ref.Workspace, Resource: ref.Revision}
 }

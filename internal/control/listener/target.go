@@ -53,7 +53,7 @@ func (t *Target) application(ctx context.Context, spec compute.Release) (o recor
 		return o, err
 	}
 	at := Ref{Workspace: spec.Workspace, Listener: spec.Placement.Listener}
-	next := task{Ref: spec.Ref, listener: at.Listener, order: nextOrder(now, ""), verb: Apply}
+	next := task{Ref: spec.Ref, listener: at.Listener, order: id.New(now), verb: Apply}
 	if before != nil {
 		seen, _, err := t.view(ctx, before, now)
 		if err != nil {
@@ -65,7 +65,7 @@ func (t *Target) application(ctx context.Context, spec compute.Release) (o recor
 		if before.listener != at.Listener {
 			return o, fmt.Errorf("apply release %s: it is at the listener %s", spec.Revision, before.listener)
 		}
-		next.order = nextOrder(now, before.order)
+		next.order = id.New(id.After(before.order, now))
 	}
 	body, err := t.seal(ctx, spec)
 	if err != nil {
@@ -187,7 +187,7 @@ func (t *Target) removal(r *release) []table.Write {
 	if !r.delivered {
 		return []table.Write{table.Delete{Key: releaseKey(r.Ref), If: r.same()}, table.Delete{Key: r.task().key()}}
 	}
-	next := task{Ref: r.Ref, listener: r.listener, order: nextOrder(now, r.order), verb: Remove}
+	next := task{Ref: r.Ref, listener: r.listener, order: id.New(id.After(r.order, now)), verb: Remove}
 	change := r.change(now, leaving, ordered(next.order))
 	change.Body = record.Encode(releaseBody{}) // a release that must stop needs no secrets
 	return []table.Write{change, next.put(now), wake(r.listenerRef(), next.order, now)}

@@ -93,9 +93,7 @@ func (e Event) key() table.Key {
 func Chain(newest string, now time.Time, events []Event) []Event {
 	events = slices.Clone(events)
 	for i := range events {
-		if after := id.Time(newest).Add(time.Microsecond); newest != "" && after.After(now) {
-			now = after
-		}
+		now = id.After(newest, now)
 		events[i].ID, events[i].At, events[i].Previous = id.New(now), now, newest
 		newest = events[i].ID
 	}
