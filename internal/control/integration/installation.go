@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,7 +189,8 @@ func (s *Service) Workspaces(ctx context.Context, installation int64) ([]string,
 
 func (s *Service) bindings(ctx context.Context, installation int64) ([]Ref, error) {
 	return record.All(ctx, s.table, "bindings", keys.InstallationBindings(installation), func(item *table.Item) (Ref, error) {
-		return Ref{keys.InstallationWorkspace(item.Key), item.Text(attrIntegration)}, record.Check(item, kindBinding)
+		workspace, err := keys.WorkspaceOf(item.Key)
+		return Ref{workspace, item.Text(attrIntegration)}, cmp.Or(err, record.Check(item, kindBinding))
 	})
 }
 

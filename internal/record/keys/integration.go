@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -70,12 +69,6 @@ func InstallationBindingEntry(workspace string, installation int64) table.Key {
 // bound.
 func InstallationBindings(installation int64) table.Query {
 	return table.Query{Index: table.ByList, PK: fmt.Sprintf("INSTALLATIONS#%d", installation)}
-}
-
-// InstallationWorkspace reads the workspace back from the key of a binding.
-func InstallationWorkspace(key table.Key) string {
-	workspace, _, _ := strings.Cut(strings.TrimPrefix(key.PK, "W#"), "#")
-	return workspace
 }
 
 // PushWatch is the key of the note that a deployment is built on pushes, in the deployment's

@@ -250,8 +250,8 @@ func TestIdsAreReadBackFromKeys(t *testing.T) {
 	if got := keys.RevisionID(keys.Revision(w, d, r)); got != r {
 		t.Errorf("RevisionID: got %s", got)
 	}
-	if got := keys.InstallationWorkspace(keys.InstallationBinding(w, 7)); got != w {
-		t.Errorf("InstallationWorkspace: got %s", got)
+	if got, err := keys.WorkspaceOf(keys.InstallationBinding(w, 7)); err != nil || got != w {
+		t.Errorf("WorkspaceOf: got %s (%v)", got, err)
 	}
 	if got := keys.DeploymentID(keys.PushWatch(w, d)); got != d {
 		t.Errorf("DeploymentID of a watch: got %s", got)
