@@ -127,24 +127,21 @@ func isName(name string) bool { return len(name) <= maxName && namePattern.Match
 // check applies the rules to the values of a secret; a broken rule is a fault.Invalid. Its
 // text never contains a value.
 func check(name string, data map[string]string) error {
-	var broken []string
+	var broken fault.Rules
 	if !isName(name) {
-		broken = append(broken, "name must be a DNS subdomain, as the names of Kubernetes Secrets are: letters a to z, digits, - and ., 253 at most.")
+		broken.Breaks("name must be a DNS subdomain, as the names of Kubernetes Secrets are: letters a to z, digits, - and ., 253 at most.")
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if len(key) > maxName || !keyPattern.MatchString(key) {
-			broken = append(broken, fmt.Sprintf("data: %q is no key: letters, digits, -, _ and ., 253 at most.", key))
+			broken.Breaks("data: %q is no key: letters, digits, -, _ and ., 253 at most.", key)
 		} else if strings.ContainsRune(data[key], 0) {
-			broken = append(broken, fmt.Sprintf("data.%s holds a NUL character, which an environment variable cannot.", key))
+			broken.Breaks("data.%s holds a NUL character, which an environment variable cannot.", key)
 		}
 	}
 	if size := len(record.Encode(data)); size > MaxSize {
-		broken = append(broken, fmt.Sprintf("data may take %d bytes, keys and values as JSON; these take %d.", MaxSize, size))
+		broken.Breaks("data may take %d bytes, keys and values as JSON; these take %d.", MaxSize, size)
 	}
-	if len(broken) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, "%s", strings.Join(broken, " "))
+	return broken.Err()
 }
 
 const (
