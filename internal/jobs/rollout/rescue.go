@@ -70,11 +70,8 @@ func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
 		answer, err = r.beginPurge(ctx, t)
 	}
 	for err == nil && answer.next != done && answer.next != await {
-		if answer.next == eraseThreads {
-			answer, err = r.eraseThreads(ctx, t)
-		} else {
-			answer, err = r.eraseDeployment(ctx, t)
-		}
+		t.Step = string(answer.next)
+		answer, err = r.perform(ctx, t)
 	}
 	return err
 }
