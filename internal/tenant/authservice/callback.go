@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -205,9 +206,7 @@ func (s *Service) insist(ctx context.Context, write func() error) error {
 		if err == nil || isFault || errors.Is(err, errAnswered) {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !clock.Sleep(ctx, pause) {
 			return err
 		}
 	}
