@@ -27,36 +27,21 @@ type rolledOut struct {
 // that is then started on it. It deploys an image that does not exist, so that rollouts end
 // soon, and the measured requests are the only work.
 func measureDeployments(ctx context.Context, c *client, duration time.Duration) error {
-	ids := make(chan rolledOut, stored)
 	begun := time.Now()
 	var created atomic.Int64
-	err := concurrently(64, func() error {
-		for {
-			number := created.Add(1)
-			if number > stored {
-				return nil
-			}
-			var d rolledOut
-			err := c.call(ctx, http.MethodPost, c.BaseURL+"/v2/deployments", map[string]any{
-				"name": fmt.Sprintf("bench-%05d", number), "source": "external_docker", "secrets": []any{},
-				"source_config":          map[string]any{},
-				"source_revision_config": map[string]any{"image_uri": "localhost:1/nobody/has:this"},
-			}, &d)
-			if err != nil {
-				return err
-			}
-			ids <- d
-		}
+	deployments := make([]rolledOut, stored)
+	err := concurrently(64, stored, func() error {
+		number := created.Add(1)
+		return c.call(ctx, http.MethodPost, c.BaseURL+"/v2/deployments", map[string]any{
+			"name": fmt.Sprintf("bench-%05d", number), "source": "external_docker", "secrets": []any{},
+			"source_config":          map[string]any{},
+			"source_revision_config": map[string]any{"image_uri": "localhost:1/nobody/has:this"},
+		}, &deployments[number-1])
 	})
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%-14s %2d clients %8.0f /s\n", "POST deploy.", 64, stored/time.Since(begun).Seconds())
-	close(ids)
-	deployments := make([]rolledOut, 0, stored)
-	for d := range ids {
-		deployments = append(deployments, d)
-	}
 	for _, d := range deployments {
 		if _, err := c.awaitRollout(ctx, d); err != nil {
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -34,15 +33,7 @@ func measureEndurance(ctx context.Context, c *client, url string, duration time.
 	if err != nil {
 		return err
 	}
-	var created atomic.Int64
-	if err := concurrently(clients, func() error {
-		for created.Add(1) <= endured {
-			if err := op(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := concurrently(clients, endured, op); err != nil {
 		return err
 	}
 	last, err := rate()

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -127,12 +126,12 @@ func measureThreads(ctx context.Context, c *client, url string, duration time.Du
 func measureRuns(ctx context.Context, c *client, url string, duration time.Duration) error {
 	fmt.Println("run + join (aims: p50 < 4 ms with 1 client, > 1500 /s with 64)")
 	for _, clients := range []int{1, 64} {
-		threads := make(chan string, 200_000)
 		wanted := int(duration.Seconds()) * 600
 		if clients > 1 {
 			wanted = int(duration.Seconds()) * 4000
 		}
-		if err := makeThreads(ctx, c, url, wanted, threads); err != nil {
+		threads, err := makeThreads(ctx, c, url, wanted)
+		if err != nil {
 			return err
 		}
 		if err := measureRate(ctx, c, "run + join", clients, duration, func() error { return c.runAndJoin(ctx, <-threads) }); err != nil {
@@ -142,26 +141,23 @@ func measureRuns(ctx context.Context, c *client, url string, duration time.Durat
 	return nil
 }
 
-// makeThreads makes more threads than a load can use, so that each run has a new thread.
-func makeThreads(ctx context.Context, c *client, url string, wanted int, threads chan<- string) error {
-	var created atomic.Int64
-	return concurrently(16, func() error {
-		for created.Add(1) <= int64(wanted) {
-			thread, err := c.thread(ctx, url)
-			if err != nil {
-				return err
-			}
-			threads <- thread
-		}
-		return nil
+// makeThreads makes threads; for a load more than it can use, so that each run has a new thread.
+func makeThreads(ctx context.Context, c *client, url string, wanted int) (<-chan string, error) {
+	threads := make(chan string, wanted)
+	defer close(threads)
+	return threads, concurrently(16, wanted, func() error {
+		thread, err := c.thread(ctx, url)
+		threads <- thread
+		return err
 	})
 }
 
-// concurrently runs work n times concurrently and returns the first error.
-func concurrently(n int, work func() error) error {
+// concurrently calls op n times from a number of clients, and returns the first error.
+func concurrently(clients, n int, op func() error) error {
 	var group errgroup.Group
+	group.SetLimit(clients)
 	for range n {
-		group.Go(work)
+		group.Go(op)
 	}
 	return group.Wait()
 }

@@ -98,11 +98,10 @@ func (b stackBench) measureStack(ctx context.Context, c *client, work string, pl
 		return err
 	}
 	for _, clients := range []int{1, 16} {
-		threads := make(chan string, 10_000)
-		if err := makeThreads(ctx, c, url, 50*int(b.duration.Seconds()), threads); err != nil {
+		threads, err := makeThreads(ctx, c, url, 50*int(b.duration.Seconds()))
+		if err != nil {
 			return err
 		}
-		close(threads)
 		if err := measureRate(ctx, c, "run + join", clients, b.duration, func() error { return b.runAndJoin(ctx, c, url, threads) }); err != nil {
 			return err
 		}

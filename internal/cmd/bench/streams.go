@@ -23,11 +23,10 @@ const (
 // measureStreams has many readers follow one answer each, and prints how much later than the
 // agent's pace the tokens come while all answers are read.
 func measureStreams(ctx context.Context, c *client, url string, duration time.Duration) error {
-	threads := make(chan string, streams)
-	if err := makeThreads(ctx, c, url, streams, threads); err != nil {
+	threads, err := makeThreads(ctx, c, url, streams)
+	if err != nil {
 		return err
 	}
-	close(threads)
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	var readers errgroup.Group
@@ -48,7 +47,6 @@ func measureStreams(ctx context.Context, c *client, url string, duration time.Du
 			return nil
 		})
 	}
-	var err error
 	for range streams {
 		err = errors.Join(err, <-begun)
 	}

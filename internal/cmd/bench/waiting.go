@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -59,17 +58,11 @@ func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source st
 		return err
 	}
 	idle := memoryMiB(pid, "VmRSS")
-	var created atomic.Int64
 	runs := make(chan string, waitingRuns)
-	if err := concurrently(8, func() error {
-		for created.Add(1) <= waitingRuns {
-			run, err := c.waitingRun(ctx, url)
-			if err != nil {
-				return err
-			}
-			runs <- run
-		}
-		return nil
+	if err := concurrently(8, waitingRuns, func() error {
+		run, err := c.waitingRun(ctx, url)
+		runs <- run
+		return err
 	}); err != nil {
 		return err
 	}
