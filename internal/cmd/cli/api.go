@@ -30,7 +30,7 @@ type api struct {
 func (a *api) do(ctx context.Context, method, address string, body, out any) error {
 	key := rand.Text()
 	for try := 1; ; try++ {
-		err := a.CallWith(ctx, method, address, body, out, "Idempotency-Key", key)
+		err := a.Call(ctx, method, address, body, out, "Idempotency-Key", key)
 		if err == nil {
 			a.answered = time.Now()
 			return nil

@@ -104,15 +104,10 @@ func IsNotFound(err error) bool {
 	return ok && answer.Status == http.StatusNotFound
 }
 
-// Call sends a request with a JSON body, unless that is nil, and decodes the answer, unless
-// out is nil. The path is a path of the server: the key is never sent to another address, even
-// if a caller names another address.
-func (c *Client) Call(ctx context.Context, method, path string, body, out any) error {
-	return c.CallWith(ctx, method, path, body, out)
-}
-
-// CallWith is Call with further headers, which are alternating names and values.
-func (c *Client) CallWith(ctx context.Context, method, path string, body, out any, headers ...string) error {
+// Call sends a request with a JSON body, unless that is nil, and with further headers, which are
+// alternating names and values. It decodes the answer, unless out is nil. The path is a path of the
+// server: the key is never sent to another address, even if a caller names another address.
+func (c *Client) Call(ctx context.Context, method, path string, body, out any, headers ...string) error {
 	response, err := c.Send(ctx, method, path, body, append(headers, "Accept", "application/json")...)
 	if err != nil {
 		return err
