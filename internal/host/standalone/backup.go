@@ -244,7 +244,7 @@ func (b backup) add(dir *os.Root, name string) error {
 	}
 }
 
-// addHeader adds an entry without content.
+// addHeader adds the header of an entry.
 func (b backup) addHeader(info fs.FileInfo, to, name string) error {
 	header, err := tar.FileInfoHeader(info, to)
 	if err != nil {
@@ -288,17 +288,12 @@ func (b backup) addRegular(file *os.File, name string) error {
 }
 
 func (b backup) addOpen(file io.Reader, info fs.FileInfo, name string) error {
-	header, err := tar.FileInfoHeader(info, "")
-	if err != nil {
+	if err := b.addHeader(info, "", name); err != nil {
 		return err
 	}
-	header.Name = name
-	if err := b.archive.WriteHeader(header); err != nil {
-		return err
-	}
-	copied, err := io.CopyN(b.archive, file, header.Size)
+	copied, err := io.CopyN(b.archive, file, info.Size())
 	if errors.Is(err, io.EOF) {
-		_, err = io.CopyN(b.archive, zeros{}, header.Size-copied)
+		_, err = io.CopyN(b.archive, zeros{}, info.Size()-copied)
 	}
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", name, err)
