@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // stopGrace is how long running invocations may continue when the server stops.
@@ -82,10 +82,8 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 
 // terminal returns the writer if it is a terminal: a key must not be written to a log file.
 func terminal(w io.Writer) io.Writer {
-	if file, ok := w.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return file
-		}
+	if output.IsTerminal(w) {
+		return w
 	}
 	return io.Discard
 }

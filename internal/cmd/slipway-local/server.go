@@ -143,24 +143,9 @@ func (s *server) open(ctx context.Context) (err error) {
 	if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
 		return err
 	}
-	s.closers.Add(func(context.Context) error {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	})
-	s.baseURL = cmp.Or(strings.TrimSuffix(s.config.BaseURL, "/"), addressURL(s.listener.Addr()))
+	s.closers.AddListener(s.listener)
+	s.baseURL = cmp.Or(strings.TrimSuffix(s.config.BaseURL, "/"), standalone.TLS{}.URL(s.listener.Addr()))
 	return s.assemble(ctx)
-}
-
-// addressURL returns the URL of a listening address; an address that listens on all interfaces
-// is reached on the loopback interface.
-func addressURL(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
-	}
-	return "http://" + addr.String()
 }
 
 func (s *server) path(name string) string { return filepath.Join(s.config.Data, name) }

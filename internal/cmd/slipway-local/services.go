@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
-	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 )
@@ -103,24 +101,9 @@ func credentials(ctx context.Context, data string, environment map[string]string
 	if err != nil {
 		return c, err
 	}
-	table := s.Table()
-	c, err = firstWorkspace(ctx, s)
-	return c, errors.Join(err, table.Close())
-}
-
-func firstWorkspace(ctx context.Context, s *stack.Stack) (standalone.Credentials, error) {
-	key, err := s.Key(ctx)
-	if err != nil {
-		return standalone.Credentials{}, err
+	keys, err := s.KeyStore(ctx)
+	if err == nil {
+		c, err = standalone.FirstWorkspace(ctx, workspace.NewStore(s.Table(), clock.System), keys)
 	}
-	workspaces := workspace.NewStore(s.Table(), clock.System)
-	w, err := workspaces.Find(ctx, "default")
-	if fault.Is(err, fault.NotFound) {
-		w, err = workspaces.Create(ctx, "default")
-	}
-	if err != nil {
-		return standalone.Credentials{}, err
-	}
-	apiKey, err := apikey.NewStore(s.Table(), key, clock.System).Create(ctx, w.ID)
-	return standalone.Credentials{APIKey: apiKey, TenantID: w.ID}, err
+	return c, errors.Join(err, s.Table().Close())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"slices"
 )
 
@@ -19,6 +20,16 @@ func (c *Closers) Add(closer func(context.Context) error) { c.closers = append(c
 // AddCloser is Add for a part that closes without a context.
 func (c *Closers) AddCloser(opened io.Closer) {
 	c.Add(func(context.Context) error { return opened.Close() })
+}
+
+// AddListener is AddCloser for a listener, which a server that has served has closed already.
+func (c *Closers) AddListener(opened net.Listener) {
+	c.Add(func(context.Context) error {
+		if err := opened.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
 }
 
 // Close closes each part once, the part that was opened last first. It returns all errors.

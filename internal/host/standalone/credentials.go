@@ -13,6 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // CredentialsFile is the name of the file, in the data directory, that tells a client on the same
@@ -81,7 +83,7 @@ func Renewed(before, now fs.FileInfo) bool {
 func (s *Server) writeCredentials(ctx context.Context) error {
 	c, err := ReadCredentials(s.config.Data)
 	if errors.Is(err, fs.ErrNotExist) {
-		c, err = s.firstWorkspace(ctx)
+		c, err = FirstWorkspace(ctx, s.workspaces, s.keys)
 	}
 	if err != nil {
 		return err
@@ -94,17 +96,15 @@ func (s *Server) writeCredentials(ctx context.Context) error {
 // start made it and did not finish, or the file was deleted.
 const firstName = "default"
 
-func (s *Server) firstWorkspace(ctx context.Context) (Credentials, error) {
-	w, err := s.workspaces.Find(ctx, firstName)
+// FirstWorkspace finds or makes the first workspace, and makes a key of it.
+func FirstWorkspace(ctx context.Context, workspaces *workspace.Store, keys *apikey.Store) (Credentials, error) {
+	w, err := workspaces.Find(ctx, firstName)
 	if fault.Is(err, fault.NotFound) {
-		w, err = s.workspaces.Create(ctx, firstName)
+		w, err = workspaces.Create(ctx, firstName)
 	}
 	if err != nil {
 		return Credentials{}, err
 	}
-	key, err := s.keys.Create(ctx, w.ID)
-	if err != nil {
-		return Credentials{}, err
-	}
-	return Credentials{APIKey: key, TenantID: w.ID}, nil
+	key, err := keys.Create(ctx, w.ID)
+	return Credentials{APIKey: key, TenantID: w.ID}, err
 }

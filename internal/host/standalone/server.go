@@ -208,16 +208,11 @@ func Open(config Config) (server *Server, err error) {
 	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
 		return nil, err
 	}
-	s.closers.Add(func(context.Context) error {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	})
+	s.closers.AddListener(s.listener)
 	if s.secure, err = config.TLS.open(s.path("certificates"), config.Log); err != nil {
 		return nil, err
 	}
-	s.baseURL = cmp.Or(strings.TrimSuffix(config.BaseURL, "/"), config.TLS.url(s.listener.Addr()))
+	s.baseURL = cmp.Or(strings.TrimSuffix(config.BaseURL, "/"), config.TLS.URL(s.listener.Addr()))
 	s.space = disk.Open(config.Data, cmp.Or(config.KeepFree, disk.Default), config.Disk, config.Log)
 	if err := s.assemble(); err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func TestAttackWhoMayReachTheServerUsesNotItsMachine(t *testing.T) {
 		check.Must(t, err)
 		s := &Server{listener: listener, baseURL: c.base}
 		if c.base == "" {
-			s.baseURL = TLS{}.url(listener.Addr())
+			s.baseURL = TLS{}.URL(listener.Addr())
 		}
 		if got := s.permits(c.choice); got != c.want {
 			t.Errorf("%+v: got %v", c, got)

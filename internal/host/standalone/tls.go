@@ -61,10 +61,10 @@ func (t TLS) open(kept string, log *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get}, nil
 }
 
-// url is the address that clients use for a server with this listening address: the name that
+// URL is the address that clients use for a server with this listening address: the name that
 // ACME certifies, otherwise the address itself. If the server listens on all interfaces, it is
 // the loopback interface.
-func (t TLS) url(address net.Addr) string {
+func (t TLS) URL(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	switch {
 	case len(t.ACMEHosts) > 0 && ok && tcp.Port != 443:
