@@ -102,14 +102,15 @@ const ReasonNoCapacity = "NO_CAPACITY"
 
 // Result is a builder's report.
 type Result struct {
-	State     State
-	CommitSHA string
-	Artifact  Artifact
+	State     State    `json:"state"`
+	CommitSHA string   `json:"commit_sha,omitempty"`
+	Artifact  Artifact `json:"artifact"`
 	// Record is the record of a build that Succeeded.
-	Record Record
+	Record Record `json:"record"`
 	// Reason is a constant for programs. Message is a sentence for people, with the last
 	// output lines of a failed build.
-	Reason, Message string
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // Builder builds revisions. All methods may be called concurrently.

@@ -10,16 +10,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// storedResult is the content of resultNote.
-type storedResult struct {
-	State     build.State    `json:"state"`
-	CommitSHA string         `json:"commit_sha,omitempty"`
-	Artifact  build.Artifact `json:"artifact"`
-	Record    build.Record   `json:"record"`
-	Reason    string         `json:"reason,omitempty"`
-	Message   string         `json:"message,omitempty"`
-}
-
 // resultNote is the file of a build's record with its result.
 const resultNote = "result.json"
 
@@ -29,19 +19,19 @@ func (b *Builder) readResult(revision string) (build.Result, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return build.Result{State: build.Absent}, nil
 	}
-	var stored storedResult
+	var stored build.Result
 	if err == nil {
 		err = json.Unmarshal(data, &stored)
 	}
 	if err != nil {
 		return build.Result{}, fmt.Errorf("read result of revision %s: %w", revision, err)
 	}
-	return build.Result(stored), nil
+	return stored, nil
 }
 
 // writeResult stores a result completely and durably, or not at all.
 func (b *Builder) writeResult(revision string, result build.Result) error {
-	if err := b.record(revision, resultNote, storedResult(result)); err != nil {
+	if err := b.record(revision, resultNote, result); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil

@@ -77,7 +77,7 @@ func TestAwaitAsksAgain(t *testing.T) {
 		if polls == 3 {
 			state = build.Succeeded
 		}
-		w.Write([]byte(`{"State":"` + string(state) + `"}`))
+		w.Write([]byte(`{"state":"` + string(state) + `"}`))
 	}))
 	t.Cleanup(server.Close)
 	result, err := dial(t, server.URL, token).Await(t.Context(), buildtest.NewSpec("").Revision)
