@@ -126,7 +126,7 @@ func (c *conversation) prints(stdout, stderr io.Writer, asJSON bool) output.Prin
 	if asJSON {
 		printer = output.NewJSON(stdout)
 	}
-	c.show, c.stdout, c.asJSON = timed(printer), stdout, asJSON
+	c.show, c.stdout, c.asJSON = output.Timed(printer), stdout, asJSON
 	return printer
 }
 

@@ -55,7 +55,7 @@ func newDeploy() *cobra.Command {
 				return err
 			}
 			printer := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
-			d := &deploying{plan: plan, api: &api{Client: client}, show: timed(printer)}
+			d := &deploying{plan: plan, api: &api{Client: client}, show: output.Timed(printer)}
 			d.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
 			return errors.Join(d.run(cmd.Context()), printer.Close())
 		},

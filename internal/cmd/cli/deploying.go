@@ -38,17 +38,6 @@ type deploying struct {
 	waiting string
 }
 
-// timed returns a function that passes events to the printer, with the time elapsed since
-// now.
-func timed(printer output.Printer) func(output.Event) {
-	began := time.Now()
-	return func(event output.Event) {
-		event.Time = time.Now()
-		event.Elapsed = event.Time.Sub(began).Round(time.Millisecond).Seconds()
-		printer.Show(event)
-	}
-}
-
 // run deploys and reports the result.
 func (d *deploying) run(ctx context.Context) error { return d.within(ctx, d.limit, d.deploy) }
 

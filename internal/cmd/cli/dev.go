@@ -41,7 +41,7 @@ func newDev() *cobra.Command {
 				return exit.Usage(err)
 			}
 			printer := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), options.asJSON)
-			d := &developing{options: options, plan: plan, show: timed(printer), cmd: cmd}
+			d := &developing{options: options, plan: plan, show: output.Timed(printer), cmd: cmd}
 			return errors.Join(d.run(cmd.Context()), printer.Close())
 		},
 	}

@@ -48,7 +48,7 @@ func newRollback() *cobra.Command {
 				return err
 			}
 			printer := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
-			r := &deploying{api: server, show: timed(printer), deployment: d, plan: plan{deployOptions: deployOptions{name: d.Name}}}
+			r := &deploying{api: server, show: output.Timed(printer), deployment: d, plan: plan{deployOptions: deployOptions{name: d.Name}}}
 			r.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
 			err = r.explainRollback(cmd.Context(), revisions, to, pause)
 			if err == nil {

@@ -167,7 +167,7 @@ func (c *conversation) live(ctx context.Context, in, out *os.File) (err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := &talk{conversation: c, screen: &screen{terminal: terminal, width: width}, stops: stops, entered: entered, lines: make(chan string), events: make(chan heardOf), cancel: cancel}
+	t := &talk{conversation: c, screen: &screen{terminal: terminal, width: width}, stops: stops, entered: entered, lines: make(chan string), events: make(chan heardOf)}
 	go t.read(ctx)
 	return t.run(ctx)
 }
@@ -190,7 +190,6 @@ type talk struct {
 	entered *atomic.Bool
 	lines   chan string
 	events  chan heardOf
-	cancel  context.CancelFunc
 	// answers holds the answers that have not ended; the first answer is shown.
 	answers []*answer
 	stopped bool

@@ -57,7 +57,7 @@ type Config struct {
 // demo is one demo.
 type demo struct {
 	Config
-	began time.Time
+	show func(output.Event)
 	// dir is the demo's own directory.
 	dir    string
 	own    *local.Server
@@ -73,7 +73,7 @@ type demo struct {
 // Run runs the demo. Unless Keep is set, it leaves nothing behind except, if something failed,
 // the log of a server that it started.
 func Run(ctx context.Context, config Config) error {
-	d := &demo{Config: config, began: time.Now(), waiting: "the server is still starting"}
+	d := &demo{Config: config, show: output.Timed(config.Progress), waiting: "the server is still starting"}
 	limited, cancel := context.WithTimeout(ctx, config.WaitTimeout)
 	defer cancel()
 	err := d.run(limited)
@@ -94,13 +94,6 @@ func result(err error) output.Event {
 		return output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error()}
 	}
 	return output.Event{Kind: output.KindResult, Status: "succeeded", Text: "the thread reads as it should and holds all that was shown"}
-}
-
-// show passes the event to the printer.
-func (d *demo) show(event output.Event) {
-	event.Time = time.Now()
-	event.Elapsed = event.Time.Sub(d.began).Round(time.Millisecond).Seconds()
-	d.Progress.Show(event)
 }
 
 func (d *demo) run(ctx context.Context) error {

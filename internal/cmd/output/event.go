@@ -28,7 +28,7 @@ const (
 type Event struct {
 	Kind string    `json:"event"`
 	Time time.Time `json:"time"`
-	// Elapsed is the time since the demo began.
+	// Elapsed is the time since the command began.
 	Elapsed float64 `json:"elapsed_s"`
 
 	Text       string    `json:"text,omitempty"`
@@ -57,4 +57,14 @@ type Printer interface {
 	Show(event Event)
 	// Close ends the output and returns the first error of writing it.
 	Close() error
+}
+
+// Timed returns a function that passes events to the printer, with the time elapsed since now.
+func Timed(printer Printer) func(Event) {
+	began := time.Now()
+	return func(event Event) {
+		event.Time = time.Now()
+		event.Elapsed = event.Time.Sub(began).Round(time.Millisecond).Seconds()
+		printer.Show(event)
+	}
 }
