@@ -96,14 +96,7 @@ func change(path string, decide func(roots [][]byte) ([][]byte, error)) (err err
 		if roots, err = decide(roots); err != nil {
 			return err
 		}
-		temp, err := write(path, slices.Concat(roots...))
-		if err != nil {
-			return err
-		}
-		if err := os.Rename(temp, path); err != nil {
-			return errors.Join(err, os.Remove(temp))
-		}
-		return disk.SyncDir(filepath.Dir(path))
+		return disk.Replace(path, slices.Concat(roots...), 0o600)
 	})
 }
 
@@ -158,28 +151,17 @@ func create(path string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	temp, err := write(path, envelope.NewRoot())
+	// CreateTemp opens with O_EXCL and mode 0600.
+	temp, err := os.CreateTemp(dir, ".key-*")
 	if err != nil {
 		return err
 	}
-	err = os.Link(temp, path) // unlike a rename, a link never replaces a file
+	_, err = temp.Write(envelope.NewRoot())
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
+		err = os.Link(temp.Name(), path) // unlike a rename, a link never replaces a file
+	}
 	if errors.Is(err, os.ErrExist) {
 		err = nil
 	}
-	return errors.Join(err, os.Remove(temp), disk.SyncDir(dir))
-}
-
-// write writes a file beside the one at path, and returns its name. Only its owner may read
-// the new file.
-func write(path string, text []byte) (string, error) {
-	// CreateTemp opens with O_EXCL and mode 0600.
-	temp, err := os.CreateTemp(filepath.Dir(path), ".key-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(temp.Name()))
-	}
-	return temp.Name(), nil
+	return errors.Join(err, os.Remove(temp.Name()), disk.SyncDir(dir))
 }
