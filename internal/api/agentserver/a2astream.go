@@ -47,7 +47,7 @@ func (t tasks) OnResubscribeToTask(ctx context.Context, params *a2a.TaskIDParams
 // protocol reads them in a goroutine of its own.
 func (t tasks) events(ctx context.Context, stream func(yields) error) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
-		err := guard.Run(t.Log, "stream a task", func() error { return stream(yield) })
+		err := guard.Run(t.server.Log, "stream a task", func() error { return stream(yield) })
 		if err == nil || errors.Is(err, errLeft) || ctx.Err() != nil {
 			return
 		}
@@ -71,7 +71,7 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	written, ended := t.written(ctx, r)
-	silence := time.NewTicker(t.Heartbeat)
+	silence := time.NewTicker(t.server.Heartbeat)
 	defer silence.Stop()
 	for {
 		var said *a2a.Message
@@ -80,7 +80,7 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 			if said = saidIn(task, event); said == nil {
 				continue
 			}
-			silence.Reset(t.Heartbeat)
+			silence.Reset(t.server.Heartbeat)
 		case <-silence.C:
 		case err := <-ended:
 			if err != nil {
@@ -98,14 +98,14 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 // of their stream. The end of ctx ends both.
 func (t tasks) written(ctx context.Context, r taskRun) (<-chan sse.Event, <-chan error) {
 	from, to := io.Pipe()
-	go guard.Func(t.Log, "ask for the events of a task", func() {
+	go guard.Func(t.server.Log, "ask for the events of a task", func() {
 		err := a2a.ErrInternalError // if the server panics
 		defer func() { to.CloseWithError(err) }()
 		at := url.URL{Path: r.path() + "/stream", RawQuery: "stream_mode=messages-tuple"}
 		err = t.ask(ctx, &recording{to: to}, http.MethodGet, at, nil)
 	})()
 	events, ended := make(chan sse.Event), make(chan error, 1)
-	go guard.Func(t.Log, "read the events of a task", func() {
+	go guard.Func(t.server.Log, "read the events of a task", func() {
 		lines := sse.NewReader(from, maxOwnAnswer)
 		defer lines.Release()
 		defer from.Close()

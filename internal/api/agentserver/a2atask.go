@@ -263,7 +263,7 @@ func (t tasks) createRun(ctx context.Context, params *a2a.MessageSendParams) (cr
 	thread := message.ContextID
 	switch {
 	case thread == "":
-		thread = id.New(t.Now())
+		thread = id.New(t.server.Now())
 	case !isID(thread):
 		return created, fmt.Errorf("%w: message.contextId: must be a UUID", a2a.ErrInvalidParams)
 	}
@@ -320,7 +320,7 @@ func (t tasks) refuse(ctx context.Context, err error) error {
 	case fault.Is(err, fault.Invalid):
 		return fmt.Errorf("%w: %w", a2a.ErrServerError, err)
 	}
-	t.Log.ErrorContext(ctx, "a message of an agent was not answered", "deployment", served(ctx).Deployment, "error", err)
+	t.server.Log.ErrorContext(ctx, "a message of an agent was not answered", "deployment", served(ctx).Deployment, "error", err)
 	return a2a.ErrInternalError
 }
 

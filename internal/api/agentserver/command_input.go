@@ -82,11 +82,11 @@ func (c command) startAnswer(answer startParams, strict bool) (*int64, error) {
 // refuseAnswer creates a run that fails, from which a client that sent a strict answer learns
 // that the thread does not wait for the answer.
 func (c command) refuseAnswer(answer startParams) (*int64, error) {
-	request, err := c.request(c.ctx, answer.body())
+	request, err := c.server.request(c.ctx, answer.body())
 	if err != nil {
 		return nil, err
 	}
-	failed, err := c.Runs.Refuse(c.ctx, c.ref, request)
+	failed, err := c.server.Runs.Refuse(c.ctx, c.ref, request)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (c command) lastUsed(sent json.RawMessage) (assistantID string, config json
 
 // assistantOfThread returns the assistant that the thread's metadata names, or the error missing.
 func (c command) assistantOfThread(missing *commandError) (string, error) {
-	t, err := c.Threads.Get(c.ctx, c.ref)
+	t, err := c.server.Threads.Get(c.ctx, c.ref)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (c command) assistantOfThread(missing *commandError) (string, error) {
 
 // newest returns the thread's newest run.
 func (c command) newest() (run.Run, error) {
-	runs, _, err := c.Runs.List(c.ctx, c.ref, run.Filter{Window: record.Window{Limit: 1}})
+	runs, _, err := c.server.Runs.List(c.ctx, c.ref, run.Filter{Window: record.Window{Limit: 1}})
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return run.Run{}, err
 	}

@@ -24,7 +24,7 @@ type stateGetParams struct {
 }
 
 func (c command) stateGet(p stateGetParams) (any, *int64, error) {
-	threadState, err := c.state(c.ctx, c.ref, checkpointRef{NS: strings.Join(p.Namespace, "|")}, false)
+	threadState, err := c.server.state(c.ctx, c.ref, checkpointRef{NS: strings.Join(p.Namespace, "|")}, false)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, refused(noState(p.Namespace), "%v", err)
 	}
@@ -87,7 +87,7 @@ func (c command) stateCheckpoints(p checkpointsParams) (any, *int64, error) {
 	if ns := strings.Join(p.Namespace, "|"); ns != "" {
 		query.Checkpoint = &Checkpoint{CheckpointNs: &ns}
 	}
-	states, err := c.history(c.ctx, c.ref.Thread, query, "body")
+	states, err := c.server.history(c.ctx, c.ref.Thread, query, "body")
 	if fault.Is(err, fault.NotFound) {
 		code := noState(p.Namespace)
 		if p.Before != "" {
@@ -147,7 +147,7 @@ type treeParams struct {
 func (c command) agentTree(p treeParams) (any, *int64, error) {
 	of, err := c.newest()
 	if err == nil && p.RunID != "" {
-		if of, err = c.Runs.Get(c.ctx, runRef(c.ctx, c.ref.Thread, p.RunID)); fault.Is(err, fault.NotFound) {
+		if of, err = c.server.Runs.Get(c.ctx, runRef(c.ctx, c.ref.Thread, p.RunID)); fault.Is(err, fault.NotFound) {
 			err = refused(NoSuchRun, "%v", err)
 		}
 	}
@@ -156,7 +156,7 @@ func (c command) agentTree(p treeParams) (any, *int64, error) {
 	}
 	root := &treeNode{Namespace: []string{}, Status: "running", GraphName: of.Graph}
 	nodes := map[string]*treeNode{"": root}
-	t := protocol.NewTranslator(c.Runs, of, protocol.Filter{Channels: []string{protocol.MethodLifecycle}})
+	t := protocol.NewTranslator(c.server.Runs, of, protocol.Filter{Channels: []string{protocol.MethodLifecycle}})
 	take := func(part run.Part) error {
 		return t.Translate(c.ctx, part, func(events []protocol.Event) error {
 			for _, event := range events {
@@ -165,7 +165,7 @@ func (c command) agentTree(p treeParams) (any, *int64, error) {
 			return nil
 		})
 	}
-	if err := c.Runs.Shown(c.ctx, of, func(events []run.Event) error { return take(run.Part{Run: of, Events: events}) }); err != nil {
+	if err := c.server.Runs.Shown(c.ctx, of, func(events []run.Event) error { return take(run.Part{Run: of, Events: events}) }); err != nil {
 		return nil, nil, err
 	}
 	if of.Status.Final() {

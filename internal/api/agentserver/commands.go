@@ -19,9 +19,9 @@ import (
 
 // command is a command of the thread-centric streaming protocol to a thread.
 type command struct {
-	server
-	ctx context.Context
-	ref thread.Ref
+	server server
+	ctx    context.Context
+	ref    thread.Ref
 }
 
 // commandMethods has all commands by name. A command returns its result, and the number of the
@@ -114,7 +114,7 @@ func refuseBy(answer *CommandAnswer, err error) error {
 // behind returns the number of the last event before the events of a run; for "", the number
 // of the last event that exists.
 func (c command) behind(run string) (*int64, error) {
-	place, err := c.Runs.Behind(c.ctx, c.ref, run)
+	place, err := c.server.Runs.Behind(c.ctx, c.ref, run)
 	if fault.Is(err, fault.NotFound) {
 		err = nil // the thread does not exist yet
 	}
@@ -212,7 +212,7 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 	if err := p.check(); err != nil {
 		return run.Run{}, nil, err
 	}
-	created, err := c.create(c.ctx, c.ref.Thread, p.body(), run.Request{})
+	created, err := c.server.create(c.ctx, c.ref.Thread, p.body(), run.Request{})
 	if err != nil {
 		config := state.Present(p.Config)
 		if fault.Is(err, fault.NotFound) && config != nil && namesCheckpoint(config) {
@@ -227,7 +227,7 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 // pending returns the questions that the thread waits on. There are no such questions if the
 // thread is busy or does not exist yet.
 func (c command) pending() ([]Interrupt, error) {
-	t, err := c.Threads.Get(c.ctx, c.ref)
+	t, err := c.server.Threads.Get(c.ctx, c.ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}

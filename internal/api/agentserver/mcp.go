@@ -80,7 +80,7 @@ type toolServer struct{ self }
 
 // offer returns the protocol's server for a message. Only messages about tools need the tools.
 func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server, error) {
-	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.Version}, &mcp.ServerOptions{
+	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.server.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	method := optional.Text(message.Method)
@@ -91,7 +91,7 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 	if method == methodCall {
 		lacks = needsNone
 	}
-	described, err := s.describeTyped(ctx, lacks)
+	described, err := s.server.describeTyped(ctx, lacks)
 	if err != nil {
 		return nil, err
 	}

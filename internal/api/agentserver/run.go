@@ -308,7 +308,7 @@ func distinct[T comparable](values []T) []T {
 // finalValues is the answer of join and wait: it waits for the run's end, then writes the values
 // that the run left behind. Unlike an event stream it is not ended early.
 type finalValues struct {
-	server
+	server server
 	tie
 	ctx context.Context
 	ref run.Ref
@@ -325,10 +325,10 @@ func (f *finalValues) VisitJoinRunResponse(w http.ResponseWriter) error         
 func (f *finalValues) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return f.write(w) }
 
 func (f *finalValues) write(w http.ResponseWriter) error {
-	defer func() { f.disconnected(f.ctx, f.ref, f.tie) }()
+	defer func() { f.server.disconnected(f.ctx, f.ref, f.tie) }()
 	w.Header().Set("Content-Location", location(f.ref))
 	takeUpAt(w, location(f.ref)+"/join", leaving(f.cancel))
-	return web.Await(f.ctx, w, f.Heartbeat, f.await)
+	return web.Await(f.ctx, w, f.server.Heartbeat, f.await)
 }
 
 func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {
@@ -337,7 +337,7 @@ func (f *finalValues) await(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	f.over = true
-	return f.values(ctx, ended)
+	return f.server.values(ctx, ended)
 }
 
 // whyRemoved says why a run of a thread does not exist any more.

@@ -21,7 +21,7 @@ const maxOwnAnswer = 4 << 20
 // self asks the server itself, with the credentials of a request: each request is authorized,
 // counted and bounded like a request over HTTP.
 type self struct {
-	server
+	server server
 	// request is the client's request, with its body unread.
 	request *http.Request
 	// path is the path of the deployment's agent server.
@@ -44,7 +44,7 @@ func (s self) ask(ctx context.Context, answer *recording, method string, at url.
 		sent = bytes.NewReader(record.Encode(body))
 	}
 	at.Path = s.path + at.Path
-	if err := s.mux.Ask(ctx, answer, s.request, method, at, sent); err != nil {
+	if err := s.server.mux.Ask(ctx, answer, s.request, method, at, sent); err != nil {
 		return err
 	}
 	if answer.status >= http.StatusMultipleChoices {

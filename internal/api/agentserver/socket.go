@@ -36,7 +36,7 @@ func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestO
 // authorized, counted, checked, bounded and logged like a request over HTTP. Commands are
 // answered in their order. A subscription is a stream of events, which become messages.
 type threadSocket struct {
-	server
+	server  server
 	request *http.Request
 	// thread is the path of the thread.
 	thread string
@@ -44,13 +44,13 @@ type threadSocket struct {
 
 // VisitOpenThreadSocketResponse implements OpenThreadSocketResponseObject.
 func (s threadSocket) VisitOpenThreadSocketResponse(w http.ResponseWriter) error {
-	socket, err := s.mux.Upgrade(w, s.request, s.originsOf(served(s.request.Context())), maxBody)
+	socket, err := s.server.mux.Upgrade(w, s.request, s.server.originsOf(served(s.request.Context())), maxBody)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(s.request.Context())
 	c := &conversation{threadSocket: s, socket: socket, ctx: ctx, end: cancel, subscriptions: map[string]*subscription{}}
-	c.work.Go(guard.Func(nil, "watch a WebSocket", func() { c.end(socket.Watch(ctx, s.Heartbeat)) }))
+	c.work.Go(guard.Func(nil, "watch a WebSocket", func() { c.end(socket.Watch(ctx, s.server.Heartbeat)) }))
 	c.work.Go(guard.Func(nil, "close a WebSocket", func() {
 		<-ctx.Done()
 		socket.Close(closeCode(context.Cause(ctx)))
@@ -155,7 +155,7 @@ func (c *conversation) next() error {
 // which also answers the client's pings. A client that leaves does not end its command.
 func (c *conversation) execute(command socketCommand, head []byte, message io.Reader) error {
 	var answer recording
-	if err := c.mux.Ask(c.request.Context(), &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
+	if err := c.server.mux.Ask(c.request.Context(), &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
 		return err
 	}
 	if err := drain(message); err != nil {
@@ -205,7 +205,7 @@ func (c *conversation) answer(answer socketAnswer) error {
 // subscribe begins a stream of events. The command is answered when the stream begins.
 func (c *conversation) subscribe(command socketCommand) {
 	ctx, cancel := context.WithCancel(c.ctx)
-	s := &subscription{of: c, command: command.ID, id: id.New(c.Now()), cancel: cancel, done: make(chan struct{})}
+	s := &subscription{of: c, command: command.ID, id: id.New(c.server.Now()), cancel: cancel, done: make(chan struct{})}
 	// It joins before the next message is read: no later subscription sends the end of a run first.
 	c.order.add(s)
 	c.work.Go(guard.Func(nil, "read a subscription", func() {
@@ -268,7 +268,7 @@ func (s *subscription) WriteHeader(status int) {
 
 // run streams events until ctx ends. An error ends the conversation.
 func (s *subscription) run(ctx context.Context, params []byte) error {
-	err := s.of.mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.request, http.MethodPost, url.URL{Path: s.of.thread + "/stream/events"}, bytes.NewReader(params))
+	err := s.of.server.mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.request, http.MethodPost, url.URL{Path: s.of.thread + "/stream/events"}, bytes.NewReader(params))
 	s.of.mu.Lock()
 	delete(s.of.subscriptions, s.id)
 	s.of.mu.Unlock()

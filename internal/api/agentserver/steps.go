@@ -22,9 +22,9 @@ var stepModes = []string{string(StreamModeTasks), string(StreamModeCheckpoints),
 // adds nothing to the events of an agent that shows steps itself, or keeps checkpoints of its
 // own.
 type steps struct {
-	server
-	run run.Run
-	out *outlet
+	server server
+	run    run.Run
+	out    *outlet
 	// wanted are the stepModes that the reader has asked for; none if nothing is to be added.
 	wanted []string
 	// number is the number of the newest checkpoint that the run's events have named, at is
@@ -48,7 +48,7 @@ func (s *steps) before(ctx context.Context, event run.Event) error {
 	}
 	own := slices.Contains(stepModes, event.Name)
 	if s.held != nil && event.Name == run.EventValues {
-		values, err := s.Runs.Values(ctx, s.run.Ref.Ref, event)
+		values, err := s.server.Runs.Values(ctx, s.run.Ref.Ref, event)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (s *steps) release() {
 // read returns the checkpoint with the number s.number.
 func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
 	if s.at.Number != s.number {
-		values, err := s.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
+		values, err := s.server.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
 		if err != nil {
 			return s.at, err
 		}

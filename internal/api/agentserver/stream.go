@@ -73,7 +73,7 @@ func lastEventID(header *string) (int64, error) {
 
 // eventStream is the answer of the streaming endpoints.
 type eventStream struct {
-	server
+	server server
 	tie
 	ctx   context.Context
 	run   run.Run
@@ -93,14 +93,14 @@ func (e *eventStream) VisitStreamRunResponse(w http.ResponseWriter) error       
 func (e *eventStream) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return e.write(w) }
 
 func (e *eventStream) write(w http.ResponseWriter) error {
-	defer func() { e.disconnected(e.ctx, e.run.Ref, e.tie) }()
+	defer func() { e.server.disconnected(e.ctx, e.run.Ref, e.tie) }()
 	w.Header().Set("Content-Location", location(e.run.Ref))
 	again := leaving(e.cancel)
 	for _, mode := range e.chosen {
 		again.Add("stream_mode", mode)
 	}
 	takeUpAt(w, location(e.run.Ref)+"/stream", again)
-	return web.NewStream(w).Follow(e.ctx, e.Heartbeat, e.read)
+	return web.NewStream(w).Follow(e.ctx, e.server.Heartbeat, e.read)
 }
 
 // read sends the run's events to the connection, translated to the modes that the client asked
@@ -108,7 +108,7 @@ func (e *eventStream) write(w http.ResponseWriter) error {
 func (e *eventStream) read(ctx context.Context, send func(...web.Event) error) error {
 	out := &outlet{send: send}
 	t := newTranslator(e.server, e.run, e.modes, e.after, out)
-	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
+	err := e.server.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
 		return out.each(events, e.after, func(event run.Event) error { return t.one(ctx, event) })
 	})
 	e.over = err == nil || fault.Is(err, fault.NotFound)

@@ -26,9 +26,9 @@ func (s server) StreamThreadEvents(ctx context.Context, request StreamThreadEven
 
 // threadEvents is the answer of StreamThreadEvents.
 type threadEvents struct {
-	server
-	ctx context.Context
-	ref thread.Ref
+	server server
+	ctx    context.Context
+	ref    thread.Ref
 	// since is the number of the last event that the client has; nil if it has no event.
 	since  *int64
 	filter protocol.Filter
@@ -38,11 +38,11 @@ type threadEvents struct {
 func (s *threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
 	if taker, ok := s.ctx.Value(subscriptionKey{}).(*subscription); ok {
 		w.WriteHeader(http.StatusOK)
-		return protocol.Read(s.ctx, s.Runs, s.ref, s.filter, s.since, s.whileVisible(s.ctx, taker.taking(s.ctx)))
+		return protocol.Read(s.ctx, s.server.Runs, s.ref, s.filter, s.since, s.whileVisible(s.ctx, taker.taking(s.ctx)))
 	}
 	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream/events", nil) // by the same request, with since
-	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
-		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, s.whileVisible(ctx, func(events []protocol.Event, _ int64) error {
+	return web.NewStream(w).Follow(s.ctx, s.server.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
+		return protocol.Read(ctx, s.server.Runs, s.ref, s.filter, s.since, s.whileVisible(ctx, func(events []protocol.Event, _ int64) error {
 			return send(encoded(events)...)
 		}))
 	})
@@ -69,7 +69,7 @@ func encoded(events []protocol.Event) []web.Event {
 func (s *threadEvents) whileVisible(ctx context.Context, take func([]protocol.Event, int64) error) func([]protocol.Event, int64) error {
 	return func(events []protocol.Event, next int64) error {
 		if len(events) > 0 {
-			if err := s.visible(ctx, s.ref); err != nil {
+			if err := s.server.visible(ctx, s.ref); err != nil {
 				return err
 			}
 		}

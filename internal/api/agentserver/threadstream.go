@@ -55,10 +55,10 @@ func (s server) readerPosition(ctx context.Context, ref thread.Ref, header *stri
 
 // threadStream is the answer of StreamThread.
 type threadStream struct {
-	server
-	ctx   context.Context
-	ref   thread.Ref
-	modes []ThreadStreamMode
+	server server
+	ctx    context.Context
+	ref    thread.Ref
+	modes  []ThreadStreamMode
 	// chosen are the modes that the client asked for.
 	chosen []ThreadStreamMode
 	from   run.ReaderPosition
@@ -71,10 +71,10 @@ func (s *threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 		again.Add("stream_modes", string(mode))
 	}
 	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream", again)
-	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
+	return web.NewStream(w).Follow(s.ctx, s.server.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		var of *runEvents
 		out := &outlet{send: send}
-		return s.Runs.Follow(ctx, s.ref, s.from, func(part run.Part) error {
+		return s.server.Runs.Follow(ctx, s.ref, s.from, func(part run.Part) error {
 			if of == nil || of.run.Run != part.Run.Run {
 				of = s.newRunEvents(part.Run, out)
 			}
@@ -133,7 +133,7 @@ func (e *runEvents) one(ctx context.Context, event run.Event) error {
 		e.out.add(event.Name, event.Data)
 	}
 	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(ThreadStreamModeStateUpdate) {
-		state, err := e.Runs.Values(ctx, e.ref, event)
+		state, err := e.server.Runs.Values(ctx, e.ref, event)
 		if fault.Is(err, fault.NotFound) {
 			return nil // the thread was pruned
 		}

@@ -14,9 +14,9 @@ import (
 // translator turns a run's events into events of the stream modes that a client asked for. The
 // ids of these events are positions.
 type translator struct {
-	server
-	ref   thread.Ref
-	modes []string
+	server server
+	ref    thread.Ref
+	modes  []string
 	// after is the position of the last event that the client has.
 	after int64
 	out   *outlet
@@ -97,7 +97,7 @@ func (t *translator) values(ctx context.Context, event run.Event) error {
 	if t.out.muted || !t.wants(StreamModeValues) {
 		return nil
 	}
-	threadState, err := t.Runs.Values(ctx, t.ref, event)
+	threadState, err := t.server.Runs.Values(ctx, t.ref, event)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func showLine(line revisionlog.Line) LogEntry {
 
 // logAnswer is a page of a revision's log, or a stream of the lines as they are printed.
 type logAnswer struct {
-	server
+	server server
 	ctx    context.Context
 	at     revision.Ref
 	kind   revisionlog.Kind
@@ -120,7 +120,7 @@ func (l logAnswer) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
 
 // follow sends the lines, and after the last line the status of the revision.
 func (l logAnswer) follow(ctx context.Context, send func(...web.Event) error) error {
-	ended, err := l.Logs.Follow(ctx, l.at, l.kind, l.filter, l.after, func(lines []revisionlog.Line) error {
+	ended, err := l.server.Logs.Follow(ctx, l.at, l.kind, l.filter, l.after, func(lines []revisionlog.Line) error {
 		events := make([]web.Event, len(lines))
 		for i, entry := range web.ShowAll(lines, showLine) {
 			data, err := json.Marshal(entry)
