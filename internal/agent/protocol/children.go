@@ -90,14 +90,23 @@ func (t *Translator) task(data json.RawMessage, namespace []string) {
 	}
 }
 
-// cause notes the tool call for which a task is made.
+// cause notes the tool call for which a task is made: the task's input has it as a member, or is
+// a list of calls.
 func (t *Translator) cause(task string, input json.RawMessage) {
-	var of struct {
-		Call struct {
-			ID string `json:"id"`
-		} `json:"tool_call"`
+	type call struct {
+		ID   string `json:"id"`
+		Type string `json:"type"`
 	}
-	if json.Unmarshal(input, &of) == nil && of.Call.ID != "" {
+	var of struct {
+		Call call `json:"tool_call"`
+	}
+	var list []call
+	if json.Unmarshal(input, &list) == nil && len(list) > 0 && list[0].Type == "tool_call" {
+		of.Call = list[0]
+	} else if json.Unmarshal(input, &of) != nil {
+		return
+	}
+	if of.Call.ID != "" {
 		t.children.causes[task] = of.Call.ID
 	}
 }

@@ -346,7 +346,7 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 // isEarlier reports whether a message that a node has returned was in the state before the
 // run, and was not shown in the run.
 func (t *Translator) isEarlier(ctx context.Context, head chunkHead) (bool, error) {
-	if head.ID == "" || t.messages.shown[head.ID] || t.tools.known[head.CallID] {
+	if head.ID == "" || t.messages.shown[head.ID] || len(t.tools.known[head.CallID]) > 0 {
 		return false, nil
 	}
 	earlier, err := t.before(ctx)

@@ -11,10 +11,11 @@ import (
 
 // tools are the tool calls that a run has shown.
 type tools struct {
-	// open are the calls that have begun and not ended, in their order. known are all calls
-	// that have begun.
+	// open are the calls that have begun and not ended, in their order. known are the
+	// namespaces in which calls have begun, by the calls' ids: models number their calls, so the
+	// agents of a run may have calls of the same id.
 	open  []openCall
-	known map[string]bool
+	known map[string][][]string
 	// called are the calls that models have requested, by their ids.
 	called map[string]toolCall
 	// steps says that the agent shows its tasks: it is an agent of a framework, which may
@@ -100,20 +101,46 @@ func (t *Translator) startTool(id, name string, input json.RawMessage, node stri
 	if id == "" {
 		return
 	}
-	if t.tools.known[id] {
-		for i, call := range t.tools.open {
-			t.tools.open[i].left = call.left && call.id != id
-		}
+	if t.repeats(id, namespace) {
 		return
 	}
-	t.tools.known[id] = true
+	t.tools.known[id] = append(t.tools.known[id], namespace)
 	t.tools.open = append(t.tools.open, openCall{id: id, namespace: namespace, node: node})
 	t.emitTool(id, node, namespace, map[string]any{"event": "tool-started", "tool_name": name, "input": state.OrNull(input)})
 }
 
-// endTool ends a call once. It does nothing for a call that is not open.
+// repeats reports whether a call in a namespace was shown, or takes the place of a call that
+// the end of an attempt has cut off.
+func (t *Translator) repeats(id string, namespace []string) bool {
+	known := slices.ContainsFunc(t.tools.known[id], func(other []string) bool { return slices.Equal(other, namespace) })
+	for i, call := range t.tools.open {
+		if call.left && call.id == id && (!known || slices.Equal(call.namespace, namespace)) {
+			t.tools.open[i].left = false
+			return true
+		}
+	}
+	return known
+}
+
+// deriveTool begins a call of which only messages tell, unless the call has begun. The messages
+// of a subgraph are repeated in the graphs around it.
+func (t *Translator) deriveTool(id, name string, input json.RawMessage, node string, namespace []string) {
+	isKnown := slices.ContainsFunc(t.tools.known[id], func(other []string) bool {
+		shorter := min(len(other), len(namespace))
+		return slices.Equal(other[:shorter], namespace[:shorter])
+	})
+	if !isKnown && !slices.ContainsFunc(t.tools.open, func(call openCall) bool { return call.id == id }) {
+		t.startTool(id, name, input, node, namespace)
+	}
+}
+
+// endTool ends a call once. It does nothing for a call that is not open. An agent of a framework
+// ends a call in the namespace in which the call has begun.
 func (t *Translator) endTool(id, node string, namespace []string, data map[string]any) {
-	i := slices.IndexFunc(t.tools.open, func(call openCall) bool { return call.id == id })
+	i := slices.IndexFunc(t.tools.open, func(call openCall) bool { return call.id == id && slices.Equal(call.namespace, namespace) })
+	if i < 0 && !t.tools.steps {
+		i = slices.IndexFunc(t.tools.open, func(call openCall) bool { return call.id == id })
+	}
 	if i < 0 {
 		return
 	}
@@ -126,7 +153,7 @@ func (t *Translator) endTool(id, node string, namespace []string, data map[strin
 func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []string) {
 	for _, call := range calls {
 		if !t.tools.steps {
-			t.startTool(call.ID, call.Name, call.Args, node, namespace)
+			t.deriveTool(call.ID, call.Name, call.Args, node, namespace)
 		}
 	}
 }
@@ -135,7 +162,7 @@ func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []stri
 // it.
 func (t *Translator) toolReturned(head chunkHead, raw json.RawMessage, namespace []string) {
 	call := t.tools.called[head.CallID]
-	t.startTool(head.CallID, cmp.Or(call.Name, head.Name), call.Args, "", namespace)
+	t.deriveTool(head.CallID, cmp.Or(call.Name, head.Name), call.Args, "", namespace)
 	if head.Status == "error" {
 		t.endTool(head.CallID, "", namespace, map[string]any{"event": "tool-error", "message": textOf(head.Content)})
 		return

@@ -56,7 +56,7 @@ func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	return &Translator{
 		states: states, run: r, filter: filter, position: r.Start, shownQuestions: map[string]bool{},
 		messages: &messages{shown: map[string]bool{}},
-		tools:    &tools{known: map[string]bool{}, called: map[string]toolCall{}},
+		tools:    &tools{known: map[string][][]string{}, called: map[string]toolCall{}},
 		children: &children{seen: map[string]bool{}, causes: map[string]string{}},
 	}
 }
