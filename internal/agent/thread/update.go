@@ -133,7 +133,7 @@ func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 	}
 	now := e.store.now()
 	if c.NS != "" {
-		e.Within = bare(c)
+		e.Within = c
 		return e.apply(e.Log.Subgraph(now, c))
 	}
 	if next, put, same, err := e.Log.Rewrite(c); same || err != nil {

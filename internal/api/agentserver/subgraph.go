@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 // subgraphState returns the state of a subgraph at a checkpoint, or its newest state; with
@@ -59,7 +60,7 @@ func (i inside) state(c thread.Subgraph) ThreadState {
 	shown := ThreadState{
 		Values: c.Values, Next: append([]string{}, c.Next...), Interrupts: []Interrupt{}, Metadata: inThread(c.Metadata, i.thread), CreatedAt: &c.Created,
 	}
-	ids := i.behind(c)
+	ids := i.behind(c.Checkpoint)
 	ids[c.NS] = c.ID
 	shown.Checkpoint, shown.Tasks = i.checkpoint(c.NS, c.ID, ids), i.tasks(thread.TasksOf(c.Tasks), c.NS, ids)
 	if c.ParentID != "" { // the parent may belong to an earlier checkpoint of the graph
@@ -84,7 +85,7 @@ func inThread(metadata json.RawMessage, threadID string) json.RawMessage {
 
 // behind returns the ids of the checkpoints that a subgraph's checkpoint is behind, by namespace:
 // that of the graph, and those of the subgraphs around the subgraph.
-func (i inside) behind(c thread.Subgraph) map[string]string {
+func (i inside) behind(c graph.Checkpoint) map[string]string {
 	var metadata struct {
 		Parents map[string]string `json:"parents"`
 	}

@@ -169,16 +169,23 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 func TestARunBeginsAtACheckpointOfASubgraph(t *testing.T) {
 	t.Parallel()
 	var given []string
+	around := marshal(object{"parents": object{"": "an earlier one", "around:1": "2"}})
 	f := setUpAt(t, graphtest.Start(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
 		given = nil
 		if invocation.State.Checkpoint != nil {
 			for _, c := range invocation.State.Checkpoint.Checkpoints {
-				given = append(given, c.ID)
+				if c.ID != "made" { // by the change before
+					given = append(given, c.ID)
+				}
 			}
+		}
+		if invocation.Operation == graph.OperationUpdateState {
+			emit(graph.EventCheckpoint, graph.Checkpoint{ID: "made", NS: "model:task-0", Values: marshal(object{}), Metadata: around})
+			return nil
 		}
 		return nested(ctx, invocation, func(event string, data any) {
 			if c, ok := data.(graph.Checkpoint); ok && c.NS != "" {
-				c.Metadata = marshal(object{"parents": object{"": "an earlier one", "around:1": "2"}})
+				c.Metadata = around
 				data = c
 			}
 			emit(event, data)
@@ -204,7 +211,12 @@ func TestARunBeginsAtACheckpointOfASubgraph(t *testing.T) {
 		if diff := cmp.Diff(c.want, given); diff != "" {
 			t.Errorf("the agent gets the checkpoints (-want +got):\n%s", diff)
 		}
-		wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"a": 1}, "checkpoint": c.named}), http.StatusOK)
+		changed := f.call(t, "POST", thread+"/state", object{"values": object{"a": 1}, "checkpoint": c.named})
+		wantStatus(t, changed, http.StatusOK)
+		made := changed.member("checkpoint").(object)
+		if diff := cmp.Diff(any(object{"": root, "around:1": "2", ns: "made"}), made["checkpoint_map"]); diff != "" {
+			t.Errorf("the map of the checkpoint that was made (-want +got):\n%s", diff)
+		}
 		if diff := cmp.Diff(c.want, given); diff != "" {
 			t.Errorf("the agent that changes the state gets the checkpoints (-want +got):\n%s", diff)
 		}

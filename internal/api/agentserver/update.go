@@ -60,8 +60,8 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	}
 	c := *checkpoint(t.Thread, "", edit.Log.At.ID)
 	if at.NS != "" {
-		c = *checkpoint(t.Thread, at.NS, edit.Within.ID)
-		c.CheckpointMap = record.Encode(map[string]string{"": edit.Log.At.ID, at.NS: edit.Within.ID})
+		shown := inside{thread: t.Thread, root: edit.Log.At.ID}
+		c = *shown.checkpoint(at.NS, edit.Within.ID, shown.behind(edit.Within))
 	}
 	return UpdateThreadState200JSONResponse{Checkpoint: c, Configurable: c}, nil
 }
