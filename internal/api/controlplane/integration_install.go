@@ -38,7 +38,7 @@ func (s server) AskAboutInstallation(ctx context.Context, request AskAboutInstal
 		err = integration.Callback{State: value(p.State), Code: value(p.Code), InstallationID: value(p.InstallationID)}.Check()
 	}
 	if err != nil {
-		return refusedPage(err)
+		return s.installedAgain(ctx, value(p.State), err)
 	}
 	w, err := s.Workspaces.Get(ctx, workspaceID)
 	if err != nil {
@@ -62,12 +62,26 @@ func (s server) ConfirmInstallation(ctx context.Context, request ConfirmInstalla
 		State: value(p.State), Code: value(p.Code), InstallationID: value(p.InstallationID),
 	})
 	if err != nil {
-		return refusedPage(err)
+		return s.installedAgain(ctx, value(p.State), err)
 	}
 	return page{
 		Title: "Connected", Text: "The repositories of " + i.Name + " can be deployed now. You can close this window.",
 		Detail: "integration_id " + i.Integration, status: http.StatusOK,
 	}, nil
+}
+
+// installedAgain shows why a callback was refused. A callback that was used before does nothing; if
+// its installation is connected, the page says so.
+func (s server) installedAgain(ctx context.Context, state string, refusal error) (page, error) {
+	p, err := refusedPage(refusal)
+	if err != nil {
+		return p, err
+	}
+	connected, err := s.Integrations.Connects(ctx, state)
+	if connected {
+		p.Title, p.Text = "Already connected", "This address was used before, and the installation is connected. You can close this window."
+	}
+	return p, err
 }
 
 // VisitAskAboutInstallationResponse implements AskAboutInstallationResponseObject.

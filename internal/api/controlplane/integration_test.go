@@ -136,10 +136,18 @@ func TestACallbackIsNotTakenFromAnybody(t *testing.T) {
 	wantHubPage(t, f.browse(t, "POST", callbackPath+"?"+member.Encode(), ""), http.StatusBadRequest, false, "GitHub does not confirm")
 	wantHubPage(t, f.browse(t, "POST", callbackPath+"?"+member.Encode(), ""), http.StatusBadRequest, false, "state is not valid")
 	wantHubPage(t, f.browse(t, "POST", at(), "same-origin"), http.StatusOK, false, "Connected")
-	wantHubPage(t, f.browse(t, "POST", at(), "same-origin"), http.StatusBadRequest, false, "state is not valid")
-	if list := f.call(t, "GET", "/v1/integrations/github/install", nil); len(list.body.([]any)) != 1 {
-		t.Errorf("got %s", list.text)
+	// A repetition of what was connected says so, until it is connected no longer.
+	for _, method := range []string{"POST", "GET"} {
+		wantHubPage(t, f.browse(t, method, at(), "same-origin"), http.StatusBadRequest, false, "Already connected", "used before")
 	}
+	wantHubPage(t, f.browse(t, "GET", at("state", back.Get("state")+"x"), ""), http.StatusBadRequest, false, "Not connected", "state is not valid")
+	list := f.call(t, "GET", "/v1/integrations/github/install", nil)
+	if len(list.body.([]any)) != 1 {
+		t.Fatalf("got %s", list.text)
+	}
+	connected, _ := list.body.([]any)[0].(object)["id"].(string)
+	wantStatus(t, f.call(t, "DELETE", "/v2/integrations/github/installations/"+connected, nil), http.StatusNoContent)
+	wantHubPage(t, f.browse(t, "POST", at(), "same-origin"), http.StatusBadRequest, false, "Not connected", "state is not valid")
 }
 
 // TestWithoutAGitHubApp calls operations that need a GitHub App.

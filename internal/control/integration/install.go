@@ -20,7 +20,12 @@ import (
 
 const (
 	kindInstallRequest = "install_request"
-	attrState          = "state"
+
+	// attrState is the hash of the state while it is good, attrUsed the hash after a callback has
+	// used the state up, for the installation of attrInstallation.
+	attrState = "state"
+	attrUsed  = "used"
+
 	// installTime is how long a person may take to install the App.
 	installTime = time.Hour
 )
@@ -74,7 +79,7 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 	if err := back.Check(); err != nil {
 		return Installation{}, err
 	}
-	if err := s.claim(ctx, state); err != nil {
+	if err := s.claim(ctx, state, back.InstallationID); err != nil {
 		return Installation{}, err
 	}
 	account, err := app.confirm(ctx, back)
@@ -129,9 +134,29 @@ func (s *Service) Installing(ctx context.Context, text string) (workspace string
 	return state.Workspace, err
 }
 
-// claim uses a state up. If two callbacks carry the same state, one of them claims it.
-func (s *Service) claim(ctx context.Context, state oauthstate.State) error {
-	claimed, err := record.Try(ctx, s.table, table.Delete{Key: requestKey(state), If: table.Equals(attrState, state.Hash())})
+// Connects reports whether a callback with the same state came before, and its installation is
+// bound to the workspace. A browser repeats a callback when a person reloads the page, goes back or
+// presses the button twice.
+func (s *Service) Connects(ctx context.Context, text string) (bool, error) {
+	state, ok := oauthstate.Parse(text)
+	if !ok {
+		return false, nil
+	}
+	request, err := record.Get(ctx, s.table, "install request", requestKey(state), nil)
+	if err != nil || request == nil || !state.Opens(request.Text(attrUsed)) {
+		return false, err
+	}
+	binding, err := record.Get(ctx, s.table, "binding of installation", keys.InstallationBinding(state.Workspace, request.Int(attrInstallation)), nil)
+	return binding != nil, err
+}
+
+// claim uses a state up for an installation. If two callbacks carry the same state, one of them
+// claims it.
+func (s *Service) claim(ctx context.Context, state oauthstate.State, installation int64) error {
+	claimed, err := record.Try(ctx, s.table, table.Update{
+		Key: requestKey(state), Set: table.Attrs{attrUsed: state.Hash(), attrInstallation: installation}, Unset: []string{attrState},
+		If: table.Equals(attrState, state.Hash()),
+	})
 	if err == nil && !claimed {
 		return badState()
 	}

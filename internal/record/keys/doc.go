@@ -100,7 +100,8 @@
 //	does a deployment use it          Query IntegrationUses, limit 1
 //	request to install the App        Get InstallRequest; condition on it in the claim (the
 //	                                  workspace is part of its state)
-//	is the installation bound already condition on InstallationBinding in the binding transaction
+//	is the installation bound already condition on InstallationBinding in the binding transaction;
+//	                                  Get it for a callback that comes again
 //	workspaces of an installation     Query InstallationBindings (index list)
 //	may an installation be bound      Get InstallationGate; condition on it in the binding
 //	                                  transaction
