@@ -15,13 +15,17 @@ export function keepProof(proof) {
   else localStorage.removeItem('proof');
 }
 
-// Refused is an answer that is not a success. Its message is the server's own sentence.
+// Refused is an answer that is not a success. Its message is the server's own sentence. wait is
+// after how many seconds the server wants to be asked again, 0 if it does not say.
 export class Refused extends Error {
-  constructor(status, message) {
+  constructor(status, message, wait) {
     super(message);
     this.status = status;
+    this.wait = wait;
   }
 }
+
+const secondsToWait = response => Number(response.headers.get('Retry-After')) || 0;
 
 function sentence(status, body) {
   const detail = body?.detail;
@@ -37,7 +41,7 @@ async function check(response) {
   // that lets in whom it wants to.
   const at = new URL(response.url).pathname;
   if (response.status === 401 && at !== '/console/session' && !at.startsWith('/d/')) window.dispatchEvent(new CustomEvent('signed-out'));
-  throw new Refused(response.status, sentence(response.status, body));
+  throw new Refused(response.status, sentence(response.status, body), secondsToWait(response));
 }
 
 // limits are the reads that wait for the limits of the workspace, each with the server's sentence.
@@ -61,7 +65,7 @@ async function send(method, path, body, signal) {
       });
       if (method !== 'GET' || response.status !== 429) return await check(response);
       if (tries > 1) limit(read, sentence(response.status, await response.json().catch(() => null)));
-      await pause(1000 * (Number(response.headers.get('Retry-After')) || 1), signal);
+      await pause(1000 * (secondsToWait(response) || 1), signal);
     }
   } finally {
     limit(read);
@@ -133,12 +137,13 @@ async function* parts(reader) {
 // follow calls take with each event of a stream, and takes the stream up again behind the last
 // event when the connection breaks. It ends when the signal is aborted, when take returns false,
 // when a stream has ended and goesOn returns false, or when the server refuses the stream. state is
-// told "open" and "away". A page that cannot be seen has no connection, and the others take turns,
-// unless they share the stream.
+// told "open" and "away", and with "away" a sentence if a limit is reached. A page that cannot be
+// seen has no connection, and the others take turns, unless they share the stream.
 export async function follow(path, {signal, from, take, state = () => {}, goesOn = () => true, shared = false}) {
   let last = from, failures = 0;
   while (!signal.aborted) {
     await shown(signal);
+    let wait = 250;
     const end = new AbortController(), connection = AbortSignal.any([signal, end.signal]);
     document.addEventListener('visibilitychange', () => end.abort(), {signal: connection});
     const leave = shared ? () => {} : await place(connection);
@@ -158,13 +163,18 @@ export async function follow(path, {signal, from, take, state = () => {}, goesOn
       if (signal.aborted) return;
       if (end.signal.aborted) continue;
       if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
-      state('away');
       failures++;
+      wait = Math.min(250 * 2 ** failures, 5000);
+      if (error.status === 429) {
+        const seconds = error.wait || Math.ceil(wait / 1000);
+        wait = 1000 * seconds;
+        state('away', `${error.message} The console tries again in ${seconds} s.`);
+      } else state('away');
     } finally {
       end.abort();
       leave();
     }
-    await pause(Math.min(250 * 2 ** failures, 5000), signal);
+    await pause(wait, signal);
   }
 }
 

@@ -55,6 +55,9 @@ function place() {
   }
 }
 
+// absent is what the page says while the server does not answer.
+const absent = 'The server does not answer. The console tries again until it does.';
+
 // viewOf names the view of a place: another place is another view, but for a line within the same
 // log.
 const viewOf = at => at.replace(/(\/logs\/\w+)\/.*/, '$1');
@@ -134,12 +137,12 @@ class Console extends LitElement {
     try {
       this.who = await get('/v2/workspaces/current');
       session.role = this.who.role;
-      this.away = false;
+      this.away = '';
       this.trouble = '';
       this.watch();
     } catch (error) {
       if (!(error instanceof Refused) || error.status >= 500 || error.status === 429) {
-        this.away = true;
+        this.away = absent;
         setTimeout(() => this.look(), 2000);
         return;
       }
@@ -196,8 +199,8 @@ class Console extends LitElement {
     };
     watch(this.who.id, {
       signal: this.events.signal, take: tell,
-      state: state => {
-        this.away = state === 'away';
+      state: (state, why) => {
+        this.away = state === 'away' ? why ?? absent : '';
         if (!this.away) tell({type: 'watching', data: {}});
       },
     }).catch(error => { this.trouble = `The lists do not follow what happens: ${error.message}`; });
@@ -234,7 +237,7 @@ class Console extends LitElement {
 
   // absence says why what is read does not come.
   absence() {
-    if (this.away) return html`<p class="away">The server does not answer. The console tries again until it does.</p>`;
+    if (this.away) return html`<p class="away">${this.away}</p>`;
     return this.limit ? html`<p class="away">${this.limit} The console tries again until it is answered.</p>` : nothing;
   }
 

@@ -5,7 +5,7 @@ import {html, keyed, nothing} from './vendor/lit.js';
 import {call, follow, get, searched} from './api.js';
 import {Conversation} from './conversation.js';
 import {textOf} from './threads.js';
-import {View, badge, copyAsCurl, refusal, seconds, when} from './view.js';
+import {View, badge, copyAsCurl, reconnecting, refusal, seconds, when} from './view.js';
 import './history.js';
 import './input.js';
 import './question.js';
@@ -41,7 +41,7 @@ class Chat extends View {
       this.talk.settle(state);
       this.requestUpdate();
       await follow(`${this.base}/stream`, {
-        signal: this.ending.signal, from: '-', take: event => this.take(event), state: state => { this.away = state === 'away'; },
+        signal: this.ending.signal, from: '-', take: event => this.take(event), state: (state, why) => { this.away = state === 'away' && {why}; },
       });
     });
   }
@@ -147,7 +147,7 @@ class Chat extends View {
   render() {
     const now = this.moment === undefined ? this.talk : this.at(this.moment);
     return html`
-      <div class="head"><h1>Thread</h1> ${this.busy ? badge('running') : badge('idle')} ${this.away ? badge('error', 'reconnecting') : nothing}
+      <div class="head"><h1>Thread</h1> ${this.busy ? badge('running') : badge('idle')} ${this.away ? reconnecting(this.away.why) : nothing}
         <a href="#/deployments/${this.deployment}/threads">all threads</a>
         ${(this.graphs?.length ?? 0) > 1 ? html`<label>Assistant <select @change=${e => { this.assistant = e.target.value; }}>${this.graphs.map(a => html`<option
           value=${a.assistant_id} ?selected=${a.assistant_id === this.assistant}>${a.name}</option>`)}</select></label>` : nothing}

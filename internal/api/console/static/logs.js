@@ -3,7 +3,7 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {follow} from './api.js';
-import {View, badge, copyAsCurl} from './view.js';
+import {View, badge, copyAsCurl, reconnecting} from './view.js';
 
 const height = 20; // of a line, in pixels; console.css has the same
 
@@ -30,7 +30,7 @@ class Logs extends View {
         if (!this.following) this.fresh++;
         this.paint();
       },
-      state: state => { this.away = state === 'away'; },
+      state: (state, why) => { this.away = state === 'away' && {why}; },
     }));
   }
 
@@ -96,7 +96,7 @@ class Logs extends View {
     const first = Math.max(0, Math.floor(this.top / height) - 20), some = shown.slice(first, first + 120);
     const to = kind => `#/deployments/${this.deployment}/revisions/${this.revision}/logs/${kind}`;
     return html`
-      <div class="head"><h1>Log</h1> ${this.status ? badge(this.status) : this.away ? badge('error', 'reconnecting') : badge('busy', 'live')}
+      <div class="head"><h1>Log</h1> ${this.status ? badge(this.status) : this.away ? reconnecting(this.away.why) : badge('busy', 'live')}
         <a href="#/deployments/${this.deployment}">deployment</a>
         <a href=${to('build')} aria-current=${this.kind === 'build' ? 'page' : nothing}>build</a>
         <a href=${to('deploy')} aria-current=${this.kind === 'deploy' ? 'page' : nothing}>agent</a>

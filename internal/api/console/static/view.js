@@ -144,6 +144,9 @@ export function badge(status, text = status) {
   return html`<span class="badge ${kind}"><span aria-hidden="true">${shapes[kind]}</span> ${(text ?? 'none').replaceAll('_', ' ').toLowerCase()}</span>`;
 }
 
+// reconnecting shows that a stream broke, and why it was refused if that is known.
+export const reconnecting = why => html`${badge('error', 'reconnecting')} ${why ? html`<span class="hint">${why}</span>` : nothing}`;
+
 // when shows an instant, with the whole of it as the title.
 export function when(text) {
   if (!text) return '';

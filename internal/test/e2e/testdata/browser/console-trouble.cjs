@@ -67,6 +67,14 @@ tell(async (browser) => {
   await page.getByRole("button", { name: "Try again" }).click();
   await page.waitForFunction(() => !document.querySelector(".trouble"));
 
+  // A stream that is one too many for a limit says so, and when the page asks again.
+  const limited = { status: 429, headers: { "Retry-After": "3" }, json: { detail: "Planted limit." } };
+  await page.route("**/v2/events?*", (route) => route.fulfill(limited), { times: 1 });
+  await page.reload();
+  await page.getByText("Planted limit. The console tries again in 3 s.").waitFor();
+  await page.getByText("Planted limit.").waitFor({ state: "detached" });
+  await until("the events are followed after the limit", () => streams.size === 1);
+
   // A thread that has its answers opens as it is: nothing rewinds, and the runs are read once.
   const { thread_id: thread } = await call("POST", `/d/${deployment}/threads`, {});
   for (const text of ["first", "second"]) {
@@ -81,6 +89,10 @@ tell(async (browser) => {
     }).observe(document, { subtree: true, childList: true });
   });
   await go(`/deployments/${deployment}/threads/${thread}`);
+  await page.getByRole("slider").waitFor();
+  await page.route("**/threads/*/stream*", (route) => route.fulfill(limited), { times: 1 });
+  await page.reload();
+  await page.getByText("Planted limit. The console tries again in 3 s.").waitFor();
   await page.getByRole("slider").waitFor();
   asked.length = 0;
   await page.reload();
