@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 const explainLong = `Say why a revision failed: the cause, the log lines that show the cause, what to change, and how far
-the revision came. Without REVISION, this is the newest revision that failed; if there is none, the
-command says so.`
+the revision came. Without REVISION, this is the newest revision that failed. If no revision has
+failed, or REVISION has not, the command says so.`
 
 // explanation is the server's reason why a revision failed.
 type explanation struct {
@@ -56,6 +58,9 @@ func newExplain() *cobra.Command {
 				return output.Data(cmd, fmt.Sprintf("No revision of %s has failed; %s. Why a run failed: slipway runs explain %[1]s THREAD RUN", d.Name, nothing.serves()), nothing)
 			}
 			shown, err := server.explain(cmd.Context(), d.revision(failed))
+			if answer, ok := errors.AsType[*client.APIError](err); ok && answer.Status == http.StatusConflict { // it has not failed
+				shown, err = server.unfailed(cmd.Context(), d, failed)
+			}
 			if err != nil {
 				return err
 			}
@@ -90,6 +95,13 @@ func (a *api) failed(ctx context.Context, d deployment, named []string) (string,
 func (a *api) explain(ctx context.Context, address string) (e explanation, err error) {
 	err = a.do(ctx, http.MethodGet, address+"/explanation", nil, &e)
 	return e, err
+}
+
+// unfailed describes a revision that has not failed. Its cause says so.
+func (a *api) unfailed(ctx context.Context, d deployment, named string) (explanation, error) {
+	var r revision
+	err := a.do(ctx, http.MethodGet, d.revision(named), nil, &r)
+	return explanation{Cause: "The revision has not failed.", Revision: r.ID, Status: r.Status, Reason: r.Reason, Phases: r.Phases, Active: d.Active}, err
 }
 
 // logOf returns the command line's name of the log that describes a failure, or "" if there is
