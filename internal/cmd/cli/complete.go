@@ -36,3 +36,11 @@ func (w *Where) completes(cmd *cobra.Command) {
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
+
+// OfferValues lets a shell complete a flag of the command to one of the values. It panics if the
+// command has no such flag.
+func OfferValues(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
-	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestNamesOfDeploymentsAreOffered checks that a shell offers names of deployments to the commands
@@ -20,15 +22,33 @@ func TestNamesOfDeploymentsAreOffered(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for command, want := range map[string]string{"show": "weather\n:4\n", "list": ":4\n"} {
-		root := &cobra.Command{Use: "slipway"}
-		root.AddCommand(Commands()...)
-		var out bytes.Buffer
-		root.SetOut(&out)
-		root.SetErr(&out)
-		root.SetArgs([]string{cobra.ShellCompNoDescRequestCmd, "deployments", command, "--url", server.URL, "--key", "key", ""})
-		check.Must(t, root.ExecuteContext(t.Context()))
-		if got, _, _ := bytes.Cut(out.Bytes(), []byte("Completion ended")); string(got) != want {
+		if got := completed(t, "deployments", command, "--url", server.URL, "--key", "key", ""); got != want {
 			t.Errorf("deployments %s: got %q, want %q", command, got, want)
 		}
 	}
+}
+
+// TestValuesOfFlagsAreOffered checks that a shell offers the values of a flag that takes some words
+// only.
+func TestValuesOfFlagsAreOffered(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{"--kind": "build\nruntime\n:4\n", "--level": "debug\ninfo\nwarning\nerror\ncritical\n:4\n"} {
+		if got := completed(t, "logs", "weather", flag, ""); got != want {
+			t.Errorf("logs %s: got %q, want %q", flag, got, want)
+		}
+	}
+}
+
+// completed returns what a shell offers for the last word of a command line.
+func completed(t *testing.T, words ...string) string {
+	t.Helper()
+	root := &cobra.Command{Use: "slipway"}
+	root.AddCommand(Commands()...)
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(append([]string{cobra.ShellCompNoDescRequestCmd}, words...))
+	check.Must(t, root.ExecuteContext(t.Context()))
+	got, _, _ := strings.Cut(out.String(), "Completion ended")
+	return got
 }

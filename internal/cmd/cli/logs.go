@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -105,8 +106,10 @@ func newLogs() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&wanted.revision, "revision", "", "id of a revision")
 	flags.StringVar(&wanted.kind, "kind", "runtime", "build or runtime")
+	OfferValues(cmd, "kind", slices.Sorted(maps.Keys(kinds))...)
 	flags.StringVar(&wanted.run, "run", "", "only lines that name this run")
 	flags.StringVar(&wanted.level, "level", "", "only lines of this level, or of a more serious one")
+	OfferValues(cmd, "level", strings.Fields(strings.ToLower(strings.Join(levels, " ")))...)
 	flags.StringVar(&wanted.text, "grep", "", "only lines that hold this text; capitals make no difference")
 	flags.DurationVar(&wanted.since, "since", 0, "only lines of this time until now, as 10m")
 	flags.BoolVarP(&wanted.follow, "follow", "f", false, "go on with what comes")

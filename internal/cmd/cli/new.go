@@ -47,9 +47,7 @@ func newNew() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&language, "language", "python", "python, javascript or go")
-	if err := cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "go"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag does not exist
-	}
+	OfferValues(cmd, "language", "python", "javascript", "go")
 	return output.WithJSON(cmd)
 }
 

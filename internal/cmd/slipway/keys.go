@@ -42,7 +42,7 @@ func newKeysCreate() *cobra.Command {
 		return nil
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&role, "role", string(workspace.Admin), "what the key may do: admin, editor or viewer")
+	roleFlag(cmd, &role, workspace.Admin, "what the key may do")
 	flags.StringVar(&wanted.Name, "name", "", "description of the key's purpose")
 	flags.StringVar(&expires, "expires", "", "time after which the key expires, as 12h or 90d (default: never)")
 	inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/cli"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -31,7 +32,7 @@ func newMembersAdd() *cobra.Command {
 		parsed, err = parseRole(role)
 		return err
 	}
-	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
+	roleFlag(cmd, &role, "", "what the person may do")
 	cmd.Flags().StringVar(&issuer, "issuer", "", "issuer whose subject USER is, if USER is not an email address")
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
 		m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, parsed)
@@ -40,6 +41,12 @@ func newMembersAdd() *cobra.Command {
 		}
 		return output.Data(cmd, m.ID, showMember(m))
 	})
+}
+
+// roleFlag adds the flag --role to a command. purpose is the beginning of its help.
+func roleFlag(cmd *cobra.Command, role *string, standard workspace.Role, purpose string) {
+	cmd.Flags().StringVar(role, "role", string(standard), purpose+": admin, editor or viewer")
+	cli.OfferValues(cmd, "role", string(workspace.Admin), string(workspace.Editor), string(workspace.Viewer))
 }
 
 func parseRole(role string) (workspace.Role, error) {
@@ -92,7 +99,7 @@ func newMembersSetRole() *cobra.Command {
 		parsed, err = parseRole(role)
 		return err
 	}
-	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
+	roleFlag(cmd, &role, "", "what the person may do")
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
 		m, err := r.workspaces.SetRole(ctx, w.ID, memberID(args[0]), parsed, nil)
 		if err != nil {

@@ -46,7 +46,7 @@ func newTrustAdd() *cobra.Command {
 		return err
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&role, "role", "", "what the jobs may do: admin, editor or viewer")
+	roleFlag(cmd, &role, "", "what the jobs may do")
 	flags.StringVar(&rule.Issuer, "issuer", "", "issuer (iss) of the tokens")
 	flags.StringArrayVar(&claims, "claim", nil, "claim that a token must have, as repository_id=74; may be repeated")
 	flags.StringVar(&rule.Name, "name", "", "description of the rule's purpose")
