@@ -33,7 +33,7 @@ programs for builds, a container engine, the clock, the address, the data direct
 its keys. Then say what agents and builds that run as processes can still reach on this machine. The
 result is valid for the user who runs this command: run it as the user who runs the server.
 
-The exit code is 1 if a server could not start here, or could not clone repositories.`
+The exit code is 1 if a server could not start here. It starts without the programs and the engine.`
 
 // versionLimit is how long a program may take to print its version, and a container engine to
 // answer.
@@ -99,9 +99,9 @@ func newDoctor() *cobra.Command {
 // examine makes all checks, one after the other.
 func examine(ctx context.Context, data, listen string, keep disk.Keep) []finding {
 	return []finding{
-		program(ctx, "git", "2.0", "install git", true),
-		program(ctx, "python3", "3.11", "install Python 3.11 or newer, if agents are written in Python", false),
-		program(ctx, "node", "20.0", "install Node 20 or newer, if agents are written in JavaScript", false),
+		program(ctx, "git", "2.0", "install git, if agents come from repositories"),
+		program(ctx, "python3", "3.11", "install Python 3.11 or newer, if agents are written in Python"),
+		program(ctx, "node", "20.0", "install Node 20 or newer, if agents are written in JavaScript"),
 		engine(ctx),
 		machineClock(data),
 		address(listen, data),
@@ -126,9 +126,9 @@ func engine(ctx context.Context) finding {
 
 var version = regexp.MustCompile(`(\d+)\.(\d+)`)
 
-// program looks for a program with at least the given version.
-func program(ctx context.Context, name, least, remedy string, needed bool) finding {
-	f := finding{What: name, Needed: needed, Remedy: remedy}
+// program looks for a program with at least the given version. A server starts without it.
+func program(ctx context.Context, name, least, remedy string) finding {
+	f := finding{What: name, Remedy: remedy}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		f.Found = "there is none in $PATH"
