@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -318,7 +319,11 @@ func isChunk(item map[string]types.AttributeValue) bool {
 
 func scan(t *testing.T, tb *dynamo.Table) []map[string]types.AttributeValue {
 	t.Helper()
-	client := dynamodb.NewFromConfig(configure(local.http))
+	cfg := configure(local.http)
+	// DynamoDB Local closes a connection after it was idle for 30 s, which may be the moment at which
+	// it is used again. The transport sends no body of the SDK a second time.
+	cfg.RetryMaxAttempts = retry.DefaultMaxAttempts
+	client := dynamodb.NewFromConfig(cfg)
 	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: aws.String(tb.Name()), ConsistentRead: aws.Bool(true)})
 	var items []map[string]types.AttributeValue
 	for pages.HasMorePages() {
