@@ -9,7 +9,7 @@ import logging
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -32,6 +32,7 @@ class Source:
     graph_id: str
     value: Any
     directory: Path  # that of the repository's configuration file
+    transformers: Callable[[], Any] | None = None  # makes the stream transformers of a run
 
     @contextlib.asynccontextmanager
     async def open(self, config: dict[str, Any], runtime: ServerRuntime) -> AsyncIterator[PregelProtocol]:
@@ -89,14 +90,21 @@ class _Packages(MetaPathFinder):
 
 
 def _load(directory: Path, graph_id: str, path: str) -> Source:
-    source = Source(graph_id, load_variable(directory, f"graph {graph_id!r}", path), directory)
-    if not source.is_factory:
-        source = Source(graph_id, as_graph(graph_id, source.value), directory)
-    return source
+    module, value = _import_variable(directory, f"graph {graph_id!r}", path)
+    transformers = getattr(module, "stream_transformers", None)
+    if transformers is not None and not callable(transformers):
+        log.warning("graph %r: stream_transformers is ignored, because it is not a function that returns a list", graph_id)
+        transformers = None
+    source = Source(graph_id, value, directory, transformers)
+    return source if source.is_factory else replace(source, value=as_graph(graph_id, value))
 
 
 def load_variable(directory: Path, what: str, path: str) -> Any:
     """Imports what the configuration file calls something, "path/to/file.py:variable"."""
+    return _import_variable(directory, what, path)[1]
+
+
+def _import_variable(directory: Path, what: str, path: str) -> tuple[ModuleType, Any]:
     target, _, variable = path.rpartition(":")
     try:
         if "/" in target or target.endswith(".py"):
@@ -111,7 +119,7 @@ def load_variable(directory: Path, what: str, path: str) -> Any:
     except (Exception, SystemExit) as e:
         raise UserError(f"{what}: {place_of(directory, e) or target}: {type(e).__name__}: {_one_line(e)}") from e
     try:
-        return getattr(module, variable)
+        return module, getattr(module, variable)
     except AttributeError as e:
         others = [name for name, value in vars(module).items() if not name.startswith("_") and _is_own_graph(module, value)]
         known = f"; it has {', '.join(repr(name) for name in others[:8])}" if others else ""

@@ -137,7 +137,7 @@ class Run:
         if callbacks:
             config["callbacks"] = callbacks
         if recorder is not None and SHOWN.issubset(invocation.stream_modes):
-            self._transformers = Transformers.of(graph, self._outlet.emit, has_checkpoint=recorder.checkpointer.newest("") is not None)
+            self._transformers = Transformers.of(graph, self._source.transformers, self._outlet.emit, has_checkpoint=recorder.checkpointer.newest("") is not None)
         transforming = self._transformers.running() if self._transformers is not None else contextlib.nullcontext()
         async with transforming, _finishing(recorder, graph), contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
             async for ns, mode, payload in chunks:

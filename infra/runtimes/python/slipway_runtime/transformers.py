@@ -1,4 +1,5 @@
-"""The stream transformers that a graph was compiled with.
+"""The stream transformers that a graph was compiled with, and those that the function
+stream_transformers of its module returns.
 
 A transformer observes the events of a run. What it pushes into a channel with a name is for
 clients, which subscribe to "custom:NAME"; the framework's own server shows it in the same form. As
@@ -7,9 +8,10 @@ there, transformers run only for runs whose clients see all kinds of events.
 
 import contextlib
 import functools
+import logging
 import types
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, ToolMessage
@@ -22,8 +24,11 @@ try:
     from langchain_core.language_models._compat_bridge import achunks_to_events
     from langgraph.stream._convert import convert_to_protocol_event
     from langgraph.stream._mux import StreamMux
+    from langgraph.stream._types import StreamTransformer
 except ImportError:  # before langgraph 1.2, whose graphs have no transformers
     StreamMux = None  # type: ignore[assignment,misc]
+
+log = logging.getLogger("slipway_runtime")
 
 # The modes of runs whose clients subscribe to channels.
 SHOWN = {"updates", "messages", "custom", "tasks", "tools"}
@@ -48,11 +53,13 @@ class Transformers:
                 channel._wire(functools.partial(self._forward, channel.name))
 
     @classmethod
-    def of(cls, graph: Pregel, emit: Callable[[str, bytes], None], *, has_checkpoint: bool) -> "Transformers | None":
+    def of(
+        cls, graph: Pregel, exported: Callable[[], Any] | None, emit: Callable[[str, bytes], None], *, has_checkpoint: bool
+    ) -> "Transformers | None":
         """Returns None if nothing of the graph's transformers is for clients."""
         if StreamMux is None:
             return None
-        made = [factory(()) for factory in getattr(graph, "stream_transformers", ())]
+        made = [_make(item) for item in (*getattr(graph, "stream_transformers", ()), *_call(exported))]
         # A native transformer makes what the server has in events of its own.
         mux = StreamMux(transformers=[transformer for transformer in made if not getattr(transformer, "_native", False)], is_async=True)
         if all(channel.name is None for channel in mux._channels):
@@ -127,6 +134,23 @@ class Transformers:
             self._emit("custom", data)
         else:
             self._held.append(data)
+
+
+def _call(exported: Callable[[], Any] | None) -> Sequence[Any]:
+    """Returns what a module exports for a run. As in the framework's own server, a run goes on
+    without it if the function fails."""
+    try:
+        made = exported() if exported is not None else ()
+    except Exception:
+        log.exception("stream_transformers failed; the run goes on without them")
+        return ()
+    return made if isinstance(made, list | tuple) else ()
+
+
+def _make(item: Any) -> Any:
+    """Makes a transformer for the whole of a run from a factory. A module may export transformers
+    that are made already."""
+    return item if isinstance(item, StreamTransformer) else item(())
 
 
 class _Message:

@@ -165,3 +165,29 @@ def test_an_error_of_a_transformer_is_one_of_the_run(agent: Agent) -> None:
 def test_runs_that_show_no_channels_run_no_transformers(agent: Agent, graph: str, modes: list[str]) -> None:
     shown = Thread().run(agent, graph=graph, input=INPUT, stream_mode=modes, stream_subgraphs=True)
     assert extensions(shown) == [] and "updates" in [name for name, _ in shown]
+
+
+@pytest.mark.parametrize(
+    ("exported", "channels"),
+    [
+        ("def stream_transformers():\n    return [Counting]", {"counted"}),
+        ("def stream_transformers():\n    return [Counting(())]", {"counted"}),
+        ("def stream_transformers():\n    raise ValueError", set()),
+        ("stream_transformers = [Counting]", set()),
+    ],
+)
+def test_a_module_exports_transformers(exported: str, channels: set[str]) -> None:
+    counting = """
+class Counting(StreamTransformer):
+    def init(self):
+        self.counted = StreamChannel("counted")
+        return {"counted": self.counted}
+
+    def process(self, event):
+        self.counted.push(event["method"])
+        return True
+
+"""
+    with repository(SOURCE + counting + exported, agent="./agent.py:native") as directory, Agent(directory) as started:
+        shown = extensions(Thread().run(started, input=INPUT, stream_mode=SHOWN, stream_subgraphs=True))
+    assert {name for name, _ in shown} == channels
