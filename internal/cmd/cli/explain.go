@@ -58,7 +58,7 @@ func newExplain() *cobra.Command {
 				return output.Data(cmd, fmt.Sprintf("No revision of %s has failed; %s. Why a run failed: slipway runs explain %[1]s THREAD RUN", d.Name, nothing.serves()), nothing)
 			}
 			shown, err := server.explain(cmd.Context(), d.revision(failed))
-			if answer, ok := errors.AsType[*client.APIError](err); ok && answer.Status == http.StatusConflict { // it has not failed
+			if answer, ok := errors.AsType[*client.APIError](err); ok && answer.Status == http.StatusConflict {
 				shown, err = server.unfailed(cmd.Context(), d, failed)
 			}
 			if err != nil {
@@ -97,7 +97,8 @@ func (a *api) explain(ctx context.Context, address string) (e explanation, err e
 	return e, err
 }
 
-// unfailed describes a revision that has not failed. Its cause says so.
+// unfailed describes a revision that the server does not explain, because it has not failed. Its
+// cause says so.
 func (a *api) unfailed(ctx context.Context, d deployment, named string) (explanation, error) {
 	var r revision
 	err := a.do(ctx, http.MethodGet, d.revision(named), nil, &r)

@@ -320,8 +320,8 @@ func isChunk(item map[string]types.AttributeValue) bool {
 func scan(t *testing.T, tb *dynamo.Table) []map[string]types.AttributeValue {
 	t.Helper()
 	cfg := configure(local.http)
-	// DynamoDB Local closes a connection after it was idle for 30 s, which may be the moment at which
-	// it is used again. The transport sends no body of the SDK a second time.
+	// DynamoDB Local closes a connection after it was idle for 30 s, which may be the moment at
+	// which it is used again. The transport sends no body of the SDK a second time.
 	cfg.RetryMaxAttempts = retry.DefaultMaxAttempts
 	client := dynamodb.NewFromConfig(cfg)
 	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: aws.String(tb.Name()), ConsistentRead: aws.Bool(true)})
