@@ -161,7 +161,7 @@ def list_tags(registry, repository, token):
 
 def check_push_token(clients, uri, tell, ask=list_tags, wait=time.sleep):
     """Looks whether a token for the registry ends with the session that it was made in, as the API
-    says to who pushes (finding B17 in infra/aws.md)."""
+    says to who pushes, which infra/aws.md lists as unproven."""
     registry, _, name = uri.partition("/")
     repository = clients("ecr").describe_repositories(repositoryNames=[name])["repositories"][0]["repositoryArn"]
     with pusher(clients, repository) as session:
@@ -170,7 +170,7 @@ def check_push_token(clients, uri, tell, ask=list_tags, wait=time.sleep):
         tell(f"a token to push is said to end at {given['expiresAt']}, its session at {session['Expiration']}")
         wait(max(0, session["Expiration"].timestamp() - time.time()) + 60)
         if (status := ask(registry, name, given["authorizationToken"])) not in (401, 403):
-            raise Failed(f"a token to push outlives its session: the registry answers {status}. Say so in infra/aws.md, B17")
+            raise Failed(f"a token to push outlives its session: the registry answers {status}. Say so in infra/aws.md, at its unproven facts")
     tell("a token to push ends with its session")
 
 
@@ -201,7 +201,7 @@ MEASURED = 900  # seconds; CloudWatch has the first values of a service after a 
 
 def check_scaling(clients, cluster, service, tell, wait=await_answer):
     """Looks whether CloudWatch reads the expression by which a service scales, and counts its tasks
-    as ECS does (finding B8 in infra/aws.md).
+    as ECS does, which infra/aws.md lists as unproven.
 
     AWS documents no more that the sample count of the CPU utilization is the number of tasks. It
     counts more if the service has metrics each 20 s.
@@ -219,7 +219,7 @@ def check_scaling(clients, cluster, service, tell, wait=await_answer):
     [described] = clients("ecs").describe_services(cluster=cluster, services=[service])["services"]
     # The newest value may be of a minute that is not over.
     if described["runningCount"] not in measured["tasks"][:2]:
-        raise Failed(f"{described['runningCount']} tasks run, and CloudWatch counted {measured['tasks']}, the newest first. Say so in infra/aws.md, B8")
+        raise Failed(f"{described['runningCount']} tasks run, and CloudWatch counted {measured['tasks']}, the newest first. Say so in infra/aws.md, at its unproven facts")
     tell(f"CloudWatch counts the tasks of the agent as ECS does, and the runs for each of them are {measured['load'][0]:g}")
 
 
