@@ -21,7 +21,7 @@ func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition
 	if err != nil {
 		return err
 	}
-	f := follower{Store: s, ref: ref, emit: emit, shows: true, threadCreated: t.Created}
+	f := follower{store: s, ref: ref, emit: emit, shows: true, threadCreated: t.Created}
 	if from != nil {
 		err = f.find(ctx, t.Lock, *from)
 	} else {
@@ -76,7 +76,7 @@ func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
 func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit func(Run) bool) error {
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
 	query.Reverse, query.Limit = true, followPage
-	for item, err := range table.Items(ctx, f.Table, query) {
+	for item, err := range table.Items(ctx, f.store.Table, query) {
 		if err != nil {
 			return fmt.Errorf("query runs: %w", err)
 		}
@@ -100,7 +100,7 @@ func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderP
 	if err != nil {
 		return ReaderPosition{}, err
 	}
-	f, position := follower{Store: s, ref: ref}, ReaderPosition{}
+	f, position := follower{store: s, ref: ref}, ReaderPosition{}
 	err = f.back(ctx, t.Lock, run, func(before Run) bool {
 		switch {
 		case before.Status == Removed:
@@ -122,7 +122,7 @@ func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (ReaderP
 // of this event was removed. Reached reads the thread last: a run that is removed meanwhile
 // leaves its position in the thread.
 func (s *Store) Reached(ctx context.Context, ref thread.Ref) (reached int64, err error) {
-	f := follower{Store: s, ref: ref}
+	f := follower{store: s, ref: ref}
 	err = f.back(ctx, thread.Lock{}, "", func(run Run) bool {
 		reached = max(reached, run.Position)
 		return run.Attempt == 0

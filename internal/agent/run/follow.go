@@ -59,7 +59,7 @@ type Part struct {
 // lies, from that run's first event on. A run that is rolled back ends. An error of emit ends
 // Follow and is returned as it is.
 func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition, emit func(Part) error) error {
-	f := follower{Store: s, ref: ref, emit: emit}
+	f := follower{store: s, ref: ref, emit: emit}
 	w := s.Table.Watch(ref.Key())
 	defer w.Stop()
 	if from.Position > 0 {
@@ -72,7 +72,7 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from ReaderPosition,
 
 // seek goes to the run from which the follower reads, or says that the thread is gone.
 func (f *follower) seek(ctx context.Context, from ReaderPosition) (gone bool, err error) {
-	t, err := f.Threads.Get(ctx, f.ref)
+	t, err := f.store.Threads.Get(ctx, f.ref)
 	if fault.Is(err, fault.NotFound) {
 		return true, nil
 	}
@@ -101,7 +101,7 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 			err = next.wait(ctx, w, nil)
 		default: // the run may have begun before it was watched
 			next.stop()
-			next = pendingRun{run: run.Run, watcher: f.Table.Watch(run.Key())}
+			next = pendingRun{run: run.Run, watcher: f.store.Table.Watch(run.Key())}
 		}
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 // function of its own because a follower waits most of the time, and would keep the thread on its
 // stack meanwhile.
 func (f *follower) readNext(ctx context.Context) (next *Run, due <-chan time.Time, gone bool, err error) {
-	t, err := f.Threads.Get(ctx, f.ref)
+	t, err := f.store.Threads.Get(ctx, f.ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, true, nil
 	}
@@ -162,9 +162,9 @@ func (p *pendingRun) wait(ctx context.Context, w table.Watcher, due <-chan time.
 
 // follower is a reader of a thread.
 type follower struct {
-	*Store
-	ref  thread.Ref
-	emit func(Part) error
+	store *Store
+	ref   thread.Ref
+	emit  func(Part) error
 	// threadCreated is when the thread was created, zero before this time is known.
 	threadCreated time.Time
 	// done is the last run whose events the reader has completely. It is never a run that was
@@ -202,7 +202,7 @@ func (f *follower) find(ctx context.Context, lock thread.Lock, from ReaderPositi
 func (f *follower) nextRun(ctx context.Context, t thread.Thread) (next *Run, due <-chan time.Time, err error) {
 	query := keys.RunsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.done)
 	query.Limit = followPage
-	for item, err := range table.Items(ctx, f.Table, query) {
+	for item, err := range table.Items(ctx, f.store.Table, query) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("query runs: %w", err)
 		}
@@ -216,7 +216,7 @@ func (f *follower) nextRun(ctx context.Context, t thread.Thread) (next *Run, due
 			continue
 		}
 		// The run never began.
-		now := f.Now()
+		now := f.store.Now()
 		if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > lasting(t.Lock, t.Lock.Due.After(now)) {
 			return nil, time.After(wait), nil
 		}
@@ -241,7 +241,7 @@ func (f *follower) skip(run Run) error {
 // its events has no end, either.
 func (f *follower) follow(ctx context.Context, run Run) error {
 	begun := false
-	err := f.Stream(ctx, run, 0, func(events []Event) error {
+	err := f.store.Stream(ctx, run, 0, func(events []Event) error {
 		if len(events) > 0 {
 			begun, f.position = true, events[len(events)-1].Position
 		}
@@ -268,7 +268,7 @@ func (f *follower) atItsEnd(ctx context.Context, run Run) (Run, error) {
 	if run.Status.Final() {
 		return run, nil
 	}
-	ended, err := f.getWithoutBulk(ctx, run.Ref)
+	ended, err := f.store.getWithoutBulk(ctx, run.Ref)
 	if fault.Is(err, fault.NotFound) {
 		run.Status, err = Removed, nil
 		return run, err

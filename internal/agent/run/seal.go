@@ -124,7 +124,7 @@ func (s *Store) sealNextBatch(ctx context.Context, last sealResult) (sealResult,
 
 // sealPlan collects the writes of one batch.
 type sealPlan struct {
-	*Store
+	store  *Store
 	thread thread.Thread
 	log    thread.Log
 	now    time.Time
@@ -153,7 +153,7 @@ func (s *Store) planSeal(ctx context.Context, t thread.Thread, log *thread.Log) 
 	if err != nil {
 		return next, o, err
 	}
-	b := sealPlan{Store: s, thread: t, log: *log, now: s.Now(), sealedUpTo: t.Lock.SealedUpTo, position: t.Lock.Position, idleView: t.IdleView}
+	b := sealPlan{store: s, thread: t, log: *log, now: s.Now(), sealedUpTo: t.Lock.SealedUpTo, position: t.Lock.Position, idleView: t.IdleView}
 	for i, run := range runs {
 		if err := b.addRun(ctx, run); err != nil {
 			return next, o, err
@@ -242,13 +242,13 @@ func (b *sealPlan) addRun(ctx context.Context, run Run) error {
 	if run.CheckpointRewritten {
 		b.out.Add(table.Delete{Key: originalKey(run.Ref)})
 	}
-	b.out.Join(b.releasePermit(run))
+	b.out.Join(b.store.releasePermit(run))
 	b.sealedUpTo = run.Run
 	if run.EndNotified {
 		return nil
 	}
 	run.Status = Interrupted
-	notification := b.notifyEnd(run, b.log.Values, b.now)
+	notification := b.store.notifyEnd(run, b.log.Values, b.now)
 	b.out.Join(notification)
 	for _, write := range notification.Writes {
 		if put, ok := write.(table.Put); ok {
@@ -272,7 +272,7 @@ func (b *sealPlan) storeEnd(run Run, checkpointBefore int64) table.Update {
 		set[attrFailure] = string(record.Encode(run.Failure))
 	}
 	return table.Update{
-		Key: run.Key(), Set: set, Add: map[string]int64{record.Version: 1}, Index: b.endedEntry(run, b.now),
+		Key: run.Key(), Set: set, Add: map[string]int64{record.Version: 1}, Index: b.store.endedEntry(run, b.now),
 		If: table.In(attrStatus, string(Pending), string(Interrupted)),
 	}
 }
@@ -291,7 +291,7 @@ func (b *sealPlan) fold(ctx context.Context, run Run) error {
 
 // addInput adds the input of a run that never started.
 func (b *sealPlan) addInput(ctx context.Context, run Run) error {
-	if has, err := b.hasInput(ctx, run); err != nil || !has {
+	if has, err := b.store.hasInput(ctx, run); err != nil || !has {
 		return err
 	}
 	newID := func() string { return id.New(b.now) }
@@ -299,7 +299,7 @@ func (b *sealPlan) addInput(ctx context.Context, run Run) error {
 	if err != nil {
 		return err
 	}
-	log, _, err := b.branch(ctx, run, b.log)
+	log, _, err := b.store.branch(ctx, run, b.log)
 	if err != nil {
 		return err
 	}
@@ -314,17 +314,17 @@ func (b *sealPlan) addInput(ctx context.Context, run Run) error {
 // addLeftovers adds the leftovers of a started run that the state lacks: its shown output, and its
 // input if no step has taken the input.
 func (b *sealPlan) addLeftovers(ctx context.Context, run Run) error {
-	l, err := b.leftovers(ctx, run)
+	l, err := b.store.leftovers(ctx, run)
 	if err != nil {
 		return err
 	}
 	if inputNotStepped(b.log.State, run) {
-		if err := b.loadBulk(ctx, &run); err != nil {
+		if err := b.store.loadBulk(ctx, &run); err != nil {
 			return err
 		}
 		l.input = run.GraphInput()
 	}
-	k, err := b.newLeftoverFold(ctx, b.thread.Ref, b.log.State, l)
+	k, err := b.store.newLeftoverFold(ctx, b.thread.Ref, b.log.State, l)
 	if err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (b *sealPlan) apply(log thread.Log, run Run, change thread.Change) error {
 	size := 0
 	for _, write := range writes {
 		if put, ok := write.(table.Put); ok {
-			if err := thread.CheckSize(put, next.Values, b.MaxBody); err != nil {
+			if err := thread.CheckSize(put, next.Values, b.store.MaxBody); err != nil {
 				return err
 			}
 			size += len(put.Item.Body)

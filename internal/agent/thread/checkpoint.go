@@ -194,7 +194,7 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (State, erro
 		return Empty(), nil
 	}
 	sortKey := func(base int64) string { return keyOf(ref, base).SK }
-	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), sortKey: sortKey}
+	c := chained{table: s.table, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), sortKey: sortKey}
 	newest, err := c.readFirst(ctx, s.states.lacks(ref, number)+1)
 	if err != nil {
 		return Empty(), fmt.Errorf("query checkpoints: %w", err)
@@ -255,7 +255,7 @@ const firstLook = 8
 // chained reads items, newest first, from the first item of a query back to the item on which
 // it builds.
 type chained struct {
-	*Store
+	table table.Table
 	query table.Query
 	// sortKey returns the sort key of the item with a number.
 	sortKey func(number int64) string

@@ -377,7 +377,7 @@ func (s *Store) Written(ctx context.Context, ref Ref, number int64) (map[string]
 }
 
 func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64) table.Key, number int64) (chain, error) {
-	chained := chained{Store: s, query: query, sortKey: func(base int64) string { return key(base).SK }}
+	chained := chained{table: s.table, query: query, sortKey: func(base int64) string { return key(base).SK }}
 	_, err := chained.readFirst(ctx, firstLook)
 	var items []*table.Item
 	if err == nil {
