@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -10,47 +9,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// missing holds the releases that Restore could not restore. If the table takes no write, because
-// the disk is full, then no record tells that such a release is missing.
-type missing struct {
-	mu   sync.Mutex
-	refs map[revision.Ref]bool
-}
-
-func (m *missing) add(ref revision.Ref) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refs == nil {
-		m.refs = map[revision.Ref]bool{}
-	}
-	m.refs[ref] = true
-}
-
-func (m *missing) remove(ref revision.Ref) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.refs, ref)
-}
-
-func (m *missing) list() (refs []revision.Ref) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for ref := range m.refs {
-		refs = append(refs, ref)
-	}
-	return refs
-}
-
 // startMissing starts the serving releases that Restore could not start. It ends at the first
 // failure: the table may still take no write, so the other releases would fail, too.
 func (r *Rollout) startMissing(ctx context.Context) error {
-	refs := r.missing.list()
-	for len(refs) > 0 && ctx.Err() == nil {
-		if err := r.startIfMissing(ctx, refs[0]); err != nil {
+	for ref := range r.missing.Range {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := r.startIfMissing(ctx, ref.(revision.Ref)); err != nil {
 			return err
 		}
-		r.missing.remove(refs[0])
-		refs = refs[1:]
+		r.missing.Delete(ref)
 	}
 	return nil
 }

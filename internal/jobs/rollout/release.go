@@ -287,7 +287,7 @@ func (r *Rollout) Restore(ctx context.Context) error {
 		restore := func() error { return r.restore(ctx, ref) }
 		if err := guard.Run(r.Log, "restore a release", restore); err != nil {
 			problems = append(problems, fmt.Errorf("restore revision %s: %w", ref.Revision, err))
-			r.missing.add(ref)
+			r.missing.Store(ref, nil)
 		}
 	}
 	return errors.Join(problems...)

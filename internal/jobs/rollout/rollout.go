@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -124,7 +125,9 @@ type Config struct {
 type Rollout struct {
 	Config
 
-	missing missing
+	// missing holds the revision.Ref of each release that Restore could not restore. If the table
+	// takes no write, because the disk is full, no record tells that such a release is missing.
+	missing sync.Map
 }
 
 // New returns a Rollout.
