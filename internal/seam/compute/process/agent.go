@@ -84,7 +84,11 @@ func (m *machine) launch(ctx context.Context, spec compute.Release, port string)
 	if err != nil {
 		return nil, err
 	}
-	defer m.disk.begin(spec.Revision)()
+	end, _, err := m.disk.starting.Take(ctx, spec.Revision)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if err := m.makeRoom(spec); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/base/turn"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -32,41 +33,13 @@ type diskWatch struct {
 	running map[*agent]struct{}
 	// added gets a value when an agent was added.
 	added chan struct{}
-	// starting has a lock for each revision whose agents are being started.
-	starting map[string]*start
+	// starting lets the agents of a revision start one after the other. So an agent finds either no
+	// files removed, or the agents that have them.
+	starting *turn.Turns[string]
 }
 
 func newDiskWatch() diskWatch {
-	return diskWatch{running: map[*agent]struct{}{}, added: make(chan struct{}, 1), starting: map[string]*start{}}
-}
-
-// start is a lock, and how many starts have it or wait for it.
-type start struct {
-	sync.Mutex
-
-	users int
-}
-
-// begin waits until no other agent of a revision is being started, and returns the function that
-// ends this start. So an agent finds either no files removed, or the agents that have them.
-func (w *diskWatch) begin(revision string) (end func()) {
-	w.mu.Lock()
-	s := w.starting[revision]
-	if s == nil {
-		s = &start{}
-		w.starting[revision] = s
-	}
-	s.users++
-	w.mu.Unlock()
-	s.Lock()
-	return func() {
-		s.Unlock()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if s.users--; s.users == 0 {
-			delete(w.starting, revision)
-		}
-	}
+	return diskWatch{running: map[*agent]struct{}{}, added: make(chan struct{}, 1), starting: turn.New[string](1)}
 }
 
 // add notes an agent that has been started.
