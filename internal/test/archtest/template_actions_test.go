@@ -108,13 +108,17 @@ var (
 // clients holds the service of each client.
 func called(t *testing.T, folder string, clients map[string]string) []string {
 	t.Helper()
-	request := regexp.MustCompile(`\.(\w+)\.([A-Z]\w+)\(ctx`)
+	request, paginator := regexp.MustCompile(`\.(\w+)\.([A-Z]\w+)\(ctx`), regexp.MustCompile(`\.New(\w+)Paginator\(\w+\.(\w+),`)
 	var actions []string
 	for _, f := range files(t) {
 		if path.Dir(f.name) != "internal/seam/"+folder || f.isTest() {
 			continue
 		}
-		for _, call := range request.FindAllStringSubmatch(f.text, -1) {
+		calls := request.FindAllStringSubmatch(f.text, -1)
+		for _, pages := range paginator.FindAllStringSubmatch(f.text, -1) {
+			calls = append(calls, []string{"", pages[2], pages[1]})
+		}
+		for _, call := range calls {
 			if service, ok := clients[call[1]]; ok {
 				actions = append(actions, service+":"+call[2])
 			}

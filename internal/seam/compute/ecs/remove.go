@@ -112,17 +112,14 @@ func (t *Target) removeTasks(ctx context.Context, ref compute.Ref) error {
 func (t *Target) definitions(ctx context.Context, ref compute.Ref, status types.TaskDefinitionStatus) ([]string, error) {
 	var arns []string
 	input := &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(t.names.of(ref)), Status: status}
-	for {
-		page, err := t.ecs.ListTaskDefinitions(ctx, input)
+	for pages := ecs.NewListTaskDefinitionsPaginator(t.ecs, input); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		arns = append(arns, page.TaskDefinitionArns...)
-		if aws.ToString(page.NextToken) == "" {
-			return arns, nil
-		}
-		input.NextToken = page.NextToken
 	}
+	return arns, nil
 }
 
 func (t *Target) deregister(ctx context.Context, definition string) error {

@@ -110,17 +110,14 @@ func (t *Target) createRule(ctx context.Context, ref compute.Ref, group string) 
 func (t *Target) rules(ctx context.Context) ([]types.Rule, error) {
 	var rules []types.Rule
 	input := &elb.DescribeRulesInput{ListenerArn: aws.String(t.cfg.ALBListener)}
-	for {
-		page, err := t.elb.DescribeRules(ctx, input)
+	for pages := elb.NewDescribeRulesPaginator(t.elb, input); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		rules = append(rules, page.Rules...)
-		if aws.ToString(page.NextMarker) == "" {
-			return rules, nil
-		}
-		input.Marker = page.NextMarker
 	}
+	return rules, nil
 }
 
 func isRuleOf(ref compute.Ref) func(types.Rule) bool {

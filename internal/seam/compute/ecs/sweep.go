@@ -41,9 +41,8 @@ func (t *Target) Sweep(ctx context.Context) error {
 // targetGroups returns the ARNs of the stack's target groups.
 func (t *Target) targetGroups(ctx context.Context) ([]string, error) {
 	var arns []string
-	input := &elb.DescribeTargetGroupsInput{}
-	for {
-		page, err := t.elb.DescribeTargetGroups(ctx, input)
+	for pages := elb.NewDescribeTargetGroupsPaginator(t.elb, nil); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -52,11 +51,8 @@ func (t *Target) targetGroups(ctx context.Context) ([]string, error) {
 				arns = append(arns, aws.ToString(group.TargetGroupArn))
 			}
 		}
-		if aws.ToString(page.NextMarker) == "" {
-			return arns, nil
-		}
-		input.Marker = page.NextMarker
 	}
+	return arns, nil
 }
 
 func (t *Target) sweep(ctx context.Context, arns []string) error {

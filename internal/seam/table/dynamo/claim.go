@@ -181,9 +181,8 @@ func (t *Table) Sweep(ctx context.Context, age time.Duration) error {
 }
 
 func (t *Table) sweepShard(ctx context.Context, query table.Query) error {
-	input := t.queryInput(query)
-	for {
-		out, err := t.client.Query(ctx, input)
+	for pages := dynamodb.NewQueryPaginator(t.client, t.queryInput(query)); pages.HasMorePages(); {
+		out, err := pages.NextPage(ctx)
 		if err != nil {
 			return err
 		}
@@ -192,10 +191,8 @@ func (t *Table) sweepShard(ctx context.Context, query table.Query) error {
 				return err
 			}
 		}
-		if input.ExclusiveStartKey = out.LastEvaluatedKey; len(input.ExclusiveStartKey) == 0 {
-			return nil
-		}
 	}
+	return nil
 }
 
 // callIn deletes the bodies that a claim names. From the moment when the claim is marked, the
