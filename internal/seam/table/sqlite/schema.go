@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // schemaVersion is the value of PRAGMA user_version of a file that this code can use.
@@ -207,14 +208,12 @@ func readVersion(conn *sqlite.Conn) (int, error) {
 }
 
 // readInt runs a statement that is used once and returns a number.
-func readInt(conn *sqlite.Conn, sql string) (int, error) {
-	stmt, _, err := conn.PrepareTransient(sql)
-	if err != nil {
-		return 0, fmt.Errorf("execute %q: %w", sql, err)
+func readInt(conn *sqlite.Conn, sql string) (number int, err error) {
+	take := func(stmt *sqlite.Stmt) error {
+		number = stmt.ColumnInt(0)
+		return nil
 	}
-	_, err = stmt.Step()
-	number := stmt.ColumnInt(0)
-	if err := errors.Join(err, stmt.Finalize()); err != nil {
+	if err := sqlitex.ExecuteTransient(conn, sql, &sqlitex.ExecOptions{ResultFunc: take}); err != nil {
 		return 0, fmt.Errorf("execute %q: %w", sql, err)
 	}
 	return number, nil
@@ -223,14 +222,7 @@ func readInt(conn *sqlite.Conn, sql string) (int, error) {
 // execAll runs statements that are used once, ignoring any rows.
 func execAll(conn *sqlite.Conn, statements ...string) error {
 	for _, sql := range statements {
-		stmt, _, err := conn.PrepareTransient(sql)
-		if err != nil {
-			return fmt.Errorf("execute %q: %w", sql, err)
-		}
-		for more := true; more && err == nil; {
-			more, err = stmt.Step()
-		}
-		if err := errors.Join(err, stmt.Finalize()); err != nil {
+		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
 			return fmt.Errorf("execute %q: %w", sql, err)
 		}
 	}
