@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -146,6 +147,22 @@ func (w Put) Target() Key    { return w.Item.Key }
 func (w Update) Target() Key { return w.Key }
 func (w Delete) Target() Key { return w.Key }
 func (w Check) Target() Key  { return w.Key }
+
+// AddTo adds the numbers of Add to the attributes of the stored item. An attribute that is no
+// integer, and a sum that does not fit 64 bits, are errors.
+func (w Update) AddTo(stored Attrs) error {
+	for name, n := range w.Add {
+		sum, isInteger := stored[name].(int64)
+		switch {
+		case stored[name] != nil && !isInteger:
+			return fmt.Errorf("update %q: attribute %s has type %T: only to an integer can be added", w.Key, name, stored[name])
+		case n > 0 && sum > math.MaxInt64-n, n < 0 && sum < math.MinInt64-n:
+			return fmt.Errorf("update %q: attribute %s: %d and %d exceed 64 bits", w.Key, name, sum, n)
+		}
+		stored[name] = sum + n
+	}
+	return nil
+}
 
 func (w Put) Condition() Cond    { return w.If }
 func (w Update) Condition() Cond { return All(Present(), w.If) }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -239,8 +238,10 @@ func (tx *transaction) judgeWrite(ctx context.Context, i int, item stored) (know
 	if !w.holdsOn(stood, tx.seconds) {
 		return false, tx.refuse(ctx, i, stood)
 	}
-	if err := misfit(w.Write, stood); err != nil {
-		return false, errors.Join(fmt.Errorf("write %d: %w", i, err), tx.abandon(ctx))
+	if update, ok := w.Write.(table.Update); ok {
+		if err := update.AddTo(stood.Attrs); err != nil {
+			return false, errors.Join(fmt.Errorf("write %d: %w", i, err), tx.abandon(ctx))
+		}
 	}
 	return true, tx.learn(ctx, i, stood)
 }
@@ -271,26 +272,6 @@ func (tx *transaction) refuse(ctx context.Context, i int, stood *head) error {
 		tx.log.WarnContext(ctx, "Bodies of a refused transaction are left to Sweep.", "error", err)
 	}
 	return failed
-}
-
-// misfit returns the reason why an Update cannot add to the stored attributes. It returns nil
-// when it can.
-func misfit(w table.Write, stood *head) error {
-	update, ok := w.(table.Update)
-	if !ok {
-		return nil
-	}
-	for name, n := range update.Add {
-		sum, isInteger := stood.Attrs[name].(int64)
-		switch {
-		case stood.Attrs[name] == nil:
-		case !isInteger:
-			return fmt.Errorf("update %q: attribute %s has type %T: only to an integer can be added", update.Key, name, stood.Attrs[name])
-		case n > 0 && sum > math.MaxInt64-n, n < 0 && sum < math.MinInt64-n:
-			return fmt.Errorf("update %q: attribute %s: %d and %d exceed 64 bits", update.Key, name, sum, n)
-		}
-	}
-	return nil
 }
 
 // learn notes the item that stands under a write's key. If the time when the item expires has

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -84,10 +83,8 @@ func (wr *write) compute(update table.Update, item *table.Item) error {
 	for _, name := range update.Unset {
 		delete(item.Attrs, name)
 	}
-	for name, n := range update.Add {
-		if err := addTo(item.Attrs, name, n); err != nil {
-			return fmt.Errorf("update %q: %w", update.Key, err)
-		}
+	if err := update.AddTo(item.Attrs); err != nil {
+		return err
 	}
 	attrs := appendAttrs(wr.row.attrs[:0], item.Attrs)
 	before := newIndexKeys(item.Index)
@@ -99,18 +96,6 @@ func (wr *write) compute(update table.Update, item *table.Item) error {
 	}
 	wr.row = row{expires: expiresAt(item.Expires), index: after, attrs: attrs, body: update.Body}
 	wr.moved = after != before
-	return nil
-}
-
-func addTo(attrs table.Attrs, name string, n int64) error {
-	sum, ok := attrs[name].(int64)
-	if !ok && attrs[name] != nil {
-		return fmt.Errorf("attribute %s has type %T: only to an integer can be added", name, attrs[name])
-	}
-	if n > 0 && sum > math.MaxInt64-n || n < 0 && sum < math.MinInt64-n {
-		return fmt.Errorf("attribute %s: %d and %d exceed 64 bits", name, sum, n)
-	}
-	attrs[name] = sum + n
 	return nil
 }
 
