@@ -54,14 +54,9 @@ func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found [
 			ok, err := search.match(a)
 			return a, ok, err
 		},
-		Slim: func(a *Assistant) { a.Config, a.Context, a.Metadata = nil, nil, nil },
-		Compare: func(a, b Assistant) int {
-			if search.Ascending {
-				return cmp.Or(order(a, b), cmp.Compare(a.Assistant, b.Assistant))
-			}
-			return cmp.Or(order(b, a), cmp.Compare(b.Assistant, a.Assistant))
-		},
-		Window: search.window(),
+		Slim:    func(a *Assistant) { a.Config, a.Context, a.Metadata = nil, nil, nil },
+		Compare: record.Directed(func(a, b Assistant) int { return cmp.Or(order(a, b), cmp.Compare(a.Assistant, b.Assistant)) }, search.Ascending),
+		Window:  search.window(),
 	})
 }
 

@@ -200,15 +200,9 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 			ok, err := search.match(c)
 			return c, ok, err
 		},
-		Slim: func(c *Cron) { c.Metadata, c.Request = nil, run.Request{} },
-		Compare: func(a, b Cron) int {
-			result := cmp.Or(order(a, b), cmp.Compare(a.Cron, b.Cron))
-			if search.Ascending {
-				return result
-			}
-			return -result
-		},
-		Window: search.Window,
+		Slim:    func(c *Cron) { c.Metadata, c.Request = nil, run.Request{} },
+		Compare: record.Directed(func(a, b Cron) int { return cmp.Or(order(a, b), cmp.Compare(a.Cron, b.Cron)) }, search.Ascending),
+		Window:  search.Window,
 	})
 }
 

@@ -86,13 +86,7 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	if order == nil {
 		return Found{}, fmt.Errorf("search threads: there is no order by %q", search.SortBy)
 	}
-	compare := func(a, b Thread) int {
-		result := cmp.Or(order(a, b), cmp.Compare(a.Thread, b.Thread))
-		if search.Ascending {
-			return result
-		}
-		return -result
-	}
+	compare := record.Directed(func(a, b Thread) int { return cmp.Or(order(a, b), cmp.Compare(a.Thread, b.Thread)) }, search.Ascending)
 	if search.SortBy == SortCreated && search.IDs == nil {
 		return s.listed(ctx, workspace, deployment, search, compare, matches)
 	}

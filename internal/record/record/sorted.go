@@ -25,6 +25,14 @@ type Sorting[T any] struct {
 	Window
 }
 
+// Directed returns an order, or its reverse unless ascending is true.
+func Directed[T any](order func(a, b T) int, ascending bool) func(a, b T) int {
+	if ascending {
+		return order
+	}
+	return func(a, b T) int { return order(b, a) }
+}
+
 // ReadAtOnce is how many items of a page are read at a time, because each may be large.
 const ReadAtOnce = 16
 
