@@ -40,10 +40,8 @@ func (s *Store) waitForThread(ctx context.Context, ref thread.Ref, w table.Watch
 		if !fault.Is(err, fault.NotFound) {
 			return t, err
 		}
-		select {
-		case <-w.C():
-		case <-ctx.Done():
-			return t, ctx.Err()
+		if err := table.Await(ctx, nil, w.C(), nil); err != nil {
+			return t, err
 		}
 	}
 }

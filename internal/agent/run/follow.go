@@ -148,16 +148,7 @@ func (p *pendingRun) wait(ctx context.Context, w table.Watcher, due <-chan time.
 	if p.watcher != nil {
 		begins = p.watcher.C()
 	}
-	select {
-	case <-w.C():
-		return nil
-	case <-begins:
-		return nil
-	case <-due:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return table.Await(ctx, due, w.C(), begins)
 }
 
 // follower is a reader of a thread.

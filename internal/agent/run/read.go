@@ -194,14 +194,7 @@ func (w *watch) wait(ctx context.Context, status Status) error {
 	if status != Pending {
 		w.thread.Stop()
 	}
-	select {
-	case <-w.run.C():
-		return nil
-	case <-w.thread.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return table.Await(ctx, nil, w.run.C(), w.thread.C())
 }
 
 // get returns the run as the last wake-up has delivered it, and reads it if no wake-up has. The

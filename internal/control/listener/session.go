@@ -211,11 +211,5 @@ func (s *Store) pause(ctx context.Context, changes table.Watcher, at time.Time) 
 		defer timer.Stop()
 		due = timer.C
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-changes.C():
-	case <-due:
-	}
-	return ctx.Err() == nil
+	return table.Await(ctx, due, changes.C(), nil) == nil && ctx.Err() == nil
 }

@@ -262,6 +262,19 @@ type Watcher interface {
 	Stop()
 }
 
+// Await returns when due fires or one of the channels of watchers delivers a wake-up, or the error
+// of a context that ends before. Each channel may be nil.
+func Await(ctx context.Context, due <-chan time.Time, one, other <-chan struct{}) error {
+	select {
+	case <-one:
+	case <-other:
+	case <-due:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
 type withoutContentsKey struct{}
 
 // WithoutContents says that a caller needs only the keys, attributes and sizes of the items that it

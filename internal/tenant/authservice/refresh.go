@@ -59,7 +59,7 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 			if t.alive(now) {
 				most = min(most, s.patience())
 			}
-			err, waited = wait(ctx, watcher, most), true
+			err, waited = table.Await(ctx, time.After(most), watcher.C(), nil), true
 		case giveUp:
 			err = s.expire(ctx, t, "no_refresh_token")
 		case lead:
@@ -103,18 +103,6 @@ func (t Token) next(now time.Time, justRefreshed, waited bool) move {
 		return refuse
 	default:
 		return lead
-	}
-}
-
-// wait waits for a change, at most for the given time.
-func wait(ctx context.Context, watcher table.Watcher, most time.Duration) error {
-	select {
-	case <-watcher.C():
-		return nil
-	case <-time.After(most):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
