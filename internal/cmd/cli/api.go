@@ -22,9 +22,11 @@ const firstTries = 3
 // executed once.
 type api struct {
 	*client.Client
-	// answered is the time of the server's last answer.
-	answered time.Time
+	contact
 }
+
+// contact is the time of a server's last answer.
+type contact struct{ answered time.Time }
 
 // do is Call with an idempotency key, with which the server executes a repeated request once.
 func (a *api) do(ctx context.Context, method, address string, body, out any) error {
@@ -42,11 +44,11 @@ func (a *api) do(ctx context.Context, method, address string, body, out any) err
 }
 
 // hopeful reports whether a server that did not answer should be asked again.
-func (a *api) hopeful(err error, tries int) bool {
-	if a.answered.IsZero() {
+func (c contact) hopeful(err error, tries int) bool {
+	if c.answered.IsZero() {
 		return tries < firstTries && !errors.Is(err, syscall.ECONNREFUSED)
 	}
-	return time.Since(a.answered) < reconnectLimit
+	return time.Since(c.answered) < reconnectLimit
 }
 
 // deployment and revision are the objects of the interface, as far as the commands use them.

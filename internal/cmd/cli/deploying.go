@@ -282,7 +282,7 @@ func (d *deploying) merged() []secret {
 // starts again, at a new address. Uploads may go to another server than other requests, so answers
 // to those give no hope for an upload.
 func (d *deploying) upload(ctx context.Context, packed *tarball) (string, error) {
-	storage := &api{}
+	var storage contact
 	for try := 1; ; try++ {
 		var granted struct {
 			URL     string            `json:"upload_url"`
