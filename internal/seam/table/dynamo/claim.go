@@ -102,7 +102,7 @@ func (tx *transaction) storeBodies(ctx context.Context) error {
 		return nil
 	}
 	requests[0].PutRequest = &types.PutRequest{Item: tx.claim.encode(bodies)}
-	if err := tx.writeAll(ctx, requests); err != nil {
+	if err := tx.table.writeAll(ctx, requests); err != nil {
 		return fmt.Errorf("write bodies: %w", err)
 	}
 	tx.claim.stored = true
@@ -132,11 +132,11 @@ func (tx *transaction) settleClaim() *types.TransactWriteItem {
 	switch {
 	case len(replaced) > 0:
 		return &types.TransactWriteItem{Put: &types.Put{
-			TableName: &tx.name, Item: tx.claim.encode(replaced), ConditionExpression: standing, ExpressionAttributeNames: e.placeholderNames(),
+			TableName: &tx.table.name, Item: tx.claim.encode(replaced), ConditionExpression: standing, ExpressionAttributeNames: e.placeholderNames(),
 		}}
 	case tx.claim.stored:
 		return &types.TransactWriteItem{Delete: &types.Delete{
-			TableName: &tx.name, Key: storedKey(tx.claim.key), ConditionExpression: standing, ExpressionAttributeNames: e.placeholderNames(),
+			TableName: &tx.table.name, Key: storedKey(tx.claim.key), ConditionExpression: standing, ExpressionAttributeNames: e.placeholderNames(),
 		}}
 	}
 	return nil
@@ -149,8 +149,8 @@ func (tx *transaction) deleteReplaced(ctx context.Context) {
 	if len(bodies) == 0 {
 		return
 	}
-	if err := tx.deleteBodies(ctx, tx.claim.key, bodies); err != nil {
-		tx.log.WarnContext(ctx, "Replaced bodies are left to Sweep.", "error", err)
+	if err := tx.table.deleteBodies(ctx, tx.claim.key, bodies); err != nil {
+		tx.table.log.WarnContext(ctx, "Replaced bodies are left to Sweep.", "error", err)
 	}
 }
 
@@ -159,7 +159,7 @@ func (tx *transaction) abandon(ctx context.Context) error {
 	if !tx.claim.stored {
 		return nil
 	}
-	return tx.callIn(ctx, tx.claim.key)
+	return tx.table.callIn(ctx, tx.claim.key)
 }
 
 // Sweep deletes bodies to which no head refers and whose transaction began at least age ago.

@@ -34,8 +34,7 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 // own. The first round assumes that no write replaces a large body. If a write does, the
 // request is refused and returns the item.
 type transaction struct {
-	*Table
-
+	table   *Table
 	seconds int64
 	writes  []write
 	claim   claim
@@ -61,7 +60,7 @@ type found struct {
 }
 
 func newTransaction(t *Table, writes []table.Write) *transaction {
-	tx := &transaction{Table: t, seconds: t.seconds(), claim: newClaim(t.now())}
+	tx := &transaction{table: t, seconds: t.seconds(), claim: newClaim(t.now())}
 	for _, w := range writes {
 		tx.writes = append(tx.writes, newWrite(w))
 	}
@@ -113,7 +112,7 @@ func (tx *transaction) apply(ctx context.Context) error {
 	}
 	for i := range tx.writes {
 		if _, check := tx.writes[i].Write.(table.Check); !check {
-			tx.watchers.Wake(tx.writes[i].Target())
+			tx.table.watchers.Wake(tx.writes[i].Target())
 		}
 	}
 	return nil
@@ -124,7 +123,7 @@ func (tx *transaction) run(ctx context.Context) error {
 		return err
 	}
 	for range maxRounds {
-		_, err := tx.client.TransactWriteItems(ctx, tx.request())
+		_, err := tx.table.client.TransactWriteItems(ctx, tx.request())
 		if err == nil {
 			tx.deleteReplaced(ctx)
 			return nil
@@ -163,23 +162,23 @@ func (tx *transaction) action(w *write, token string) types.TransactWriteItem {
 	switch kind := w.Write.(type) {
 	case table.Put:
 		return types.TransactWriteItem{Put: &types.Put{
-			TableName: &tx.name, Item: encodeItem(kind.Item, w.ref, token), ConditionExpression: condition,
+			TableName: &tx.table.name, Item: encodeItem(kind.Item, w.ref, token), ConditionExpression: condition,
 			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	case table.Update:
 		update := e.update(kind, w.ref, token)
 		return types.TransactWriteItem{Update: &types.Update{
-			TableName: &tx.name, Key: storedKey(kind.Key), UpdateExpression: &update, ConditionExpression: condition,
+			TableName: &tx.table.name, Key: storedKey(kind.Key), UpdateExpression: &update, ConditionExpression: condition,
 			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	case table.Delete:
 		return types.TransactWriteItem{Delete: &types.Delete{
-			TableName: &tx.name, Key: storedKey(kind.Key), ConditionExpression: condition,
+			TableName: &tx.table.name, Key: storedKey(kind.Key), ConditionExpression: condition,
 			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	default:
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: &tx.name, Key: storedKey(w.Target()), ConditionExpression: condition,
+			TableName: &tx.table.name, Key: storedKey(w.Target()), ConditionExpression: condition,
 			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	}
@@ -259,7 +258,7 @@ func (w *write) holdsOn(stood *head, now int64) bool {
 func (tx *transaction) refuse(ctx context.Context, i int, stood *head) error {
 	failed := &table.ConditionFailed{Write: i}
 	if stood.alive(tx.seconds) {
-		gone, err := tx.loadBodies(ctx, []*head{stood})
+		gone, err := tx.table.loadBodies(ctx, []*head{stood})
 		if err != nil {
 			return err
 		}
@@ -269,7 +268,7 @@ func (tx *transaction) refuse(ctx context.Context, i int, stood *head) error {
 		failed.Item = stood.Item
 	}
 	if err := tx.abandon(ctx); err != nil {
-		tx.log.WarnContext(ctx, "Bodies of a refused transaction are left to Sweep.", "error", err)
+		tx.table.log.WarnContext(ctx, "Bodies of a refused transaction are left to Sweep.", "error", err)
 	}
 	return failed
 }
@@ -293,7 +292,7 @@ func (tx *transaction) learn(ctx context.Context, i int, stood *head) error {
 	if w.ref.id == "" || w.expires() == before {
 		return nil
 	}
-	if err := tx.writeAll(ctx, w.ref.puts(w.body, w.expires())); err != nil {
+	if err := tx.table.writeAll(ctx, w.ref.puts(w.body, w.expires())); err != nil {
 		return fmt.Errorf("write body: %w", err)
 	}
 	return nil
