@@ -89,8 +89,8 @@ test: ## vet and test everything, with the end-to-end stories that show the prod
 # The race detector needs a C compiler: CGO_ENABLED is 1 where Go has found one. It does not watch
 # SQLite, which is translated from C, and what packs data and parses JSON: this would take more than
 # half of the time. What encoding/json reads of a value it reads through reflect, which is watched.
-# Without inlining (-l) it calls the watched functions of sync, so that the detector sees these, too.
-# The flags are in GOFLAGS because test-e2e builds a server with them.
+# Without inlining (-l) it calls the watched functions of sync, so the detector sees these, too. The
+# flags are in GOFLAGS because test-e2e builds a server with them.
 UNWATCHED = '-gcflags=modernc.org/...=-race=false -d=checkptr=0 -dwarf=false' \
 	'-gcflags=compress/...=-race=false -dwarf=false' '-gcflags=encoding/json=-race=false -l -dwarf=false'
 # On a developer's machine without a C compiler the tests run without it, in CI they fail.
