@@ -4,7 +4,8 @@
 
 import {giveWay, pause, place, shown} from './turns.js';
 
-const own = () => ({'X-Slipway-Console': localStorage.getItem('proof') ?? 'none'});
+const proofHeader = 'X-Slipway-Console';
+const own = () => ({[proofHeader]: localStorage.getItem('proof') ?? 'none'});
 
 // session is what is known of who is signed in.
 export const session = {role: 'viewer', get kept() { return localStorage.getItem('proof') !== null; }};
@@ -13,6 +14,15 @@ export const session = {role: 'viewer', get kept() { return localStorage.getItem
 export function keepProof(proof) {
   if (proof) localStorage.setItem('proof', proof);
   else localStorage.removeItem('proof');
+}
+
+// entering is the newest sign-in. It ends the session of the requests before it.
+let entering = Promise.resolve();
+
+// enter signs in with a code.
+export function enter(code) {
+  entering = call('POST', '/console/session', {code}).then(({proof}) => keepProof(proof));
+  return entering;
 }
 
 // Refused is an answer that is not a success. Its message is the server's own sentence. wait is
@@ -34,13 +44,17 @@ function sentence(status, body) {
   return `The server answered with the status ${status}.`;
 }
 
-async function check(response) {
+// check returns the answer to a request with these headers if it is a success.
+async function check(response, headers) {
   if (response.ok) return response;
   const body = await response.json().catch(() => null);
   // A code that is refused says nothing of the session that there is, and neither does an agent
-  // that lets in whom it wants to.
+  // that lets in whom it wants to, or a request of the session before.
   const at = new URL(response.url).pathname;
-  if (response.status === 401 && at !== '/console/session' && !at.startsWith('/d/')) window.dispatchEvent(new CustomEvent('signed-out'));
+  if (response.status === 401 && at !== '/console/session' && !at.startsWith('/d/')) {
+    await entering.catch(() => {});
+    if (headers[proofHeader] === own()[proofHeader]) window.dispatchEvent(new CustomEvent('signed-out'));
+  }
   throw new Refused(response.status, sentence(response.status, body), secondsToWait(response));
 }
 
@@ -63,7 +77,7 @@ async function send(method, path, body, signal) {
       const response = await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}).catch(error => {
         throw error instanceof TypeError ? new Error('The server does not answer.') : error; // a browser says "Failed to fetch"
       });
-      if (method !== 'GET' || response.status !== 429) return await check(response);
+      if (method !== 'GET' || response.status !== 429) return await check(response, headers);
       if (tries > 1) limit(read, sentence(response.status, await response.json().catch(() => null)));
       await pause(1000 * (secondsToWait(response) || 1), signal);
     }
@@ -151,7 +165,7 @@ export async function follow(path, {signal, from, take, state = () => {}, goesOn
     try {
       const headers = {...own(), Accept: 'text/event-stream'};
       if (last) headers['Last-Event-ID'] = last;
-      const response = await check(await fetch(path, {headers, signal: connection}));
+      const response = await check(await fetch(path, {headers, signal: connection}), headers);
       state('open');
       failures = 0;
       for await (const event of parts(response.body.getReader())) {

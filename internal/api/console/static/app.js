@@ -2,7 +2,7 @@
 // for all views.
 
 import {LitElement, html, keyed, nothing} from './vendor/lit.js';
-import {Refused, call, get, keepProof, session} from './api.js';
+import {Refused, call, enter, get, keepProof, session} from './api.js';
 import {watch} from './events.js';
 import {inbox} from './inbox.js';
 import {sure, title} from './view.js';
@@ -153,7 +153,7 @@ class Console extends LitElement {
 
   async signIn(code) {
     try {
-      keepProof((await call('POST', '/console/session', {code})).proof);
+      await enter(code);
       this.forgetEvents();
       await this.look();
       const before = sessionStorage.getItem('place');

@@ -161,10 +161,18 @@ tell(async (browser) => {
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   seen.changeTroubles = await troubles();
 
-  // A viewer reads why the buttons are disabled.
+  // A viewer reads why the buttons are disabled. The late answer to a request of the session before
+  // does not end the viewer's session.
+  const late = new Promise((resolve) => page.route("**/late", resolve));
+  await page.evaluate(async () => {
+    const { get } = await import("/console/api.js");
+    window.late = get("/v2/late").catch((error) => error.status);
+  });
   await page.goto((await call("POST", "/console/codes", undefined, viewer)).url);
   await page.getByRole("dialog").getByRole("button", { name: "Sign in by the link" }).click();
   await page.locator(".who").getByText("viewer").waitFor();
+  await (await late).fulfill({ status: 401, json: { detail: "Planted end of the session." } });
+  await page.evaluate(() => window.late);
   await go(`/deployments/${deployment}`);
   const remove = page.getByRole("button", { name: "Delete" });
   seen.disabled = [await remove.isDisabled(), await page.getByRole("button", { name: "Redeploy" }).first().isDisabled()];
