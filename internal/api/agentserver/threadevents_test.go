@@ -286,7 +286,7 @@ func TestAttackAStreamThatIsNotRead(t *testing.T) {
 	if got := len(of(seen, "custom")); got != len(steps) {
 		t.Errorf("the reader got %d events, want %d", got, len(steps))
 	}
-	if held := reads.Held(); held > 3<<20 {
+	if held := reads.Held(); held > 3*(1<<20+60_000) { // the last event of a batch may exceed a MiB
 		t.Errorf("the readers that do not read hold %d bytes", held)
 	}
 }
