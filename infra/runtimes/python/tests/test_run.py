@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,7 @@ def test_update_state_at_an_older_checkpoint_is_a_fork(agent: Agent) -> None:
     assert thread.newest["parent_id"] == thread.history[older]["root"]["id"]
 
 
+@pytest.mark.skipif(tuple(map(int, version("langgraph").split(".")[:2])) < (1, 2), reason="the release finds no subgraph that a function calls")
 def test_update_state_at_an_older_checkpoint_of_a_subgraph(agent: Agent) -> None:
     thread = Thread()
     thread.run(agent, graph="calling", input={"text": ""})
