@@ -34,6 +34,7 @@ func (s *Service) patience() time.Duration { return s.Timeout / 4 }
 // result in the table. If the token can no longer be used, the error is errExpired.
 func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, error) {
 	var watcher table.Watcher
+	var due <-chan time.Time
 	refreshed, waited := false, false
 	for {
 		t, err := s.token(ctx, ref)
@@ -55,11 +56,16 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 				defer watcher.Stop()
 				continue // read again, so that no change is missed
 			}
-			most := t.leaseUntil.Sub(now)
-			if t.alive(now) {
-				most = min(most, s.patience())
+			if due == nil {
+				due = s.dueFor(t, now)
 			}
-			err, waited = table.Await(ctx, time.After(most), watcher.C(), nil), true
+			select {
+			case <-watcher.C(): // the write of the lease wakes, too
+			case <-due:
+				waited, due = true, nil
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
 		case giveUp:
 			err = s.expire(ctx, t, "no_refresh_token")
 		case lead:
@@ -69,6 +75,15 @@ func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, er
 			return Token{}, credentials{}, err
 		}
 	}
+}
+
+// dueFor fires when a caller has waited long enough for another caller's refresh.
+func (s *Service) dueFor(t Token, now time.Time) <-chan time.Time {
+	most := t.leaseUntil.Sub(now)
+	if t.alive(now) {
+		most = min(most, s.patience())
+	}
+	return time.After(most)
 }
 
 // move is the next action for a token that a caller needs.
@@ -84,8 +99,8 @@ const (
 )
 
 // next decides the next action. justRefreshed says that this caller has just refreshed the
-// token, so another refresh would not help; waited says that this caller has waited for another
-// caller's refresh.
+// token, so another refresh would not help; waited says that this caller has waited long
+// enough for another caller's refresh.
 func (t Token) next(now time.Time, justRefreshed, waited bool) move {
 	resting, refreshing := now.Before(t.retryAt), t.Status == Refreshing && now.Before(t.leaseUntil)
 	switch {

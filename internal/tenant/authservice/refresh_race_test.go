@@ -66,6 +66,65 @@ func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	}
 }
 
+// TestAWaiterThatIsWokenEarlyWaitsOn wakes a waiter while the refresh goes on, as the lease's own
+// write can.
+func TestAWaiterThatIsWokenEarlyWaitsOn(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.Pass(nearEnd)
+	arrived, proceed := make(chan struct{}), make(chan struct{})
+	f.oauth.during("/token", func() {
+		close(arrived)
+		<-proceed
+	})
+	done := make(chan authservice.Answer, 1)
+	go func() {
+		answer, err := f.Authenticate(context.WithoutCancel(t.Context()), asking("read"))
+		if err != nil {
+			t.Error(err)
+		}
+		done <- answer
+	}()
+	<-arrived
+	config := f.config
+	goOn := sync.OnceFunc(func() { close(proceed) })
+	config.Table = wakingTable{f.table, goOn}
+	waiter, err := authservice.New(config).Authenticate(t.Context(), asking("read"))
+	goOn()
+	if first := <-done; err != nil || waiter.Token != first.Token {
+		t.Errorf("the waiter got the token from before the refresh (%v)", err)
+	}
+}
+
+// wakingTable wakes each watcher once without a change, and calls waits before it waits again.
+type wakingTable struct {
+	table.Table
+	waits func()
+}
+
+func (w wakingTable) Watch(key table.Key) table.Watcher {
+	return &wokenWatcher{Watcher: w.Table.Watch(key), waits: w.waits}
+}
+
+type wokenWatcher struct {
+	table.Watcher
+	woken bool
+	waits func()
+}
+
+func (w *wokenWatcher) C() <-chan struct{} {
+	if w.woken {
+		w.waits()
+		return w.Watcher.C()
+	}
+	w.woken = true
+	now := make(chan struct{}, 1)
+	now <- struct{}{}
+	return now
+}
+
 // TestALateAnswerIsKept has a holder that is slower than its lease: another caller tries in
 // its place and is refused, because the refresh token is used up. When the first answer comes,
 // it contains the only valid token.
