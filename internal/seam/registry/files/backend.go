@@ -3,11 +3,13 @@ package files
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -262,7 +264,16 @@ func (r *Registry) each(dir string, do func(name string) error) error {
 
 // write puts a small file in its place at once.
 func (r *Registry) write(name string, content []byte) error {
-	return disk.Replace(filepath.Join(r.cfg.Dir, name), content, 0o600)
+	unfinished := path.Join(path.Dir(name), "."+rand.Text())
+	file, err := r.root.OpenFile(unfinished, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, r.root.Remove(unfinished))
+	}
+	return r.publish(unfinished, name)
 }
 
 // publish gives a file that is on the disk its name, and puts the name on the disk, too.
