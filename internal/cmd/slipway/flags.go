@@ -27,9 +27,9 @@ func checkFlags(ctx context.Context, flags *pflag.FlagSet, config standalone.Con
 		if err := cli.CheckURL("--base-url", config.BaseURL); err != nil {
 			return err
 		}
-		at, _ := url.Parse(config.BaseURL) // CheckURL has parsed it
-		if strings.Trim(at.Path, "/") != "" {
-			return fmt.Errorf("--base-url must have no path, not %q: the console and the registry of images are at the root of an address", at.Path)
+		address, _ := url.Parse(config.BaseURL) // CheckURL has parsed it
+		if strings.Trim(address.Path, "/") != "" {
+			return fmt.Errorf("--base-url must have no path, not %q: the console and the registry of images are at the root of an address", address.Path)
 		}
 	}
 	if err := checkListen(ctx, config.Listen); err != nil {

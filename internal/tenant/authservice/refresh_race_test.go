@@ -32,24 +32,33 @@ func TestACallerThatGoesLosesNoToken(t *testing.T) {
 	}
 }
 
+// refresh begins a refresh, which goes on when proceed is called. done delivers its answer.
+func (f *fixture) refresh(t *testing.T) (done <-chan authservice.Answer, proceed func()) {
+	t.Helper()
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.Pass(nearEnd)
+	arrived, goOn, answers := make(chan struct{}), make(chan struct{}), make(chan authservice.Answer, 1)
+	f.oauth.during("/token", func() {
+		close(arrived)
+		<-goOn
+	})
+	go func() {
+		answer, err := f.Authenticate(context.WithoutCancel(t.Context()), asking("read"))
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- answer
+	}()
+	<-arrived
+	return answers, sync.OnceFunc(func() { close(goOn) })
+}
+
 // TestAWaiterThatGoesIsLetGo delays the refresh.
 func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	f.createProvider(t)
-	f.connect(t, asking("read"))
-	f.clock.Pass(nearEnd)
-	arrived, proceed := make(chan struct{}), make(chan struct{})
-	f.oauth.during("/token", func() {
-		close(arrived)
-		<-proceed
-	})
-	done := make(chan error, 1)
-	go func() {
-		_, err := f.Authenticate(context.WithoutCancel(t.Context()), asking("read"))
-		done <- err
-	}()
-	<-arrived
+	done, proceed := f.refresh(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	config, counting := f.config, &countingTable{Table: f.table}
@@ -60,39 +69,20 @@ func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	if n := counting.gets.Load(); n > 5 {
 		t.Errorf("it read %d times in place of waiting", n)
 	}
-	close(proceed)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	proceed()
+	<-done
 }
 
-// TestAWaiterThatIsWokenEarlyWaitsOn wakes a waiter while the refresh goes on, as the lease's own
-// write can.
+// TestAWaiterThatIsWokenEarlyWaitsOn wakes a waiter while the refresh goes on, as the write of the
+// lease can.
 func TestAWaiterThatIsWokenEarlyWaitsOn(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	f.createProvider(t)
-	f.connect(t, asking("read"))
-	f.clock.Pass(nearEnd)
-	arrived, proceed := make(chan struct{}), make(chan struct{})
-	f.oauth.during("/token", func() {
-		close(arrived)
-		<-proceed
-	})
-	done := make(chan authservice.Answer, 1)
-	go func() {
-		answer, err := f.Authenticate(context.WithoutCancel(t.Context()), asking("read"))
-		if err != nil {
-			t.Error(err)
-		}
-		done <- answer
-	}()
-	<-arrived
+	done, proceed := f.refresh(t)
 	config := f.config
-	goOn := sync.OnceFunc(func() { close(proceed) })
-	config.Table = wakingTable{f.table, goOn}
+	config.Table = wakingTable{f.table, proceed}
 	waiter, err := authservice.New(config).Authenticate(t.Context(), asking("read"))
-	goOn()
+	proceed()
 	if first := <-done; err != nil || waiter.Token != first.Token {
 		t.Errorf("the waiter got the token from before the refresh (%v)", err)
 	}
