@@ -24,7 +24,7 @@ FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
 .PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-nobody test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-repositories test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser pictures
-.PHONY: bench bench-overhead bench-lambda lint generate verify rehearse release network deploy clean
+.PHONY: bench bench-overhead bench-lambda lint generate verify verify-generated verify-stack rehearse release network deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ PACKAGES = -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 # The programs of tests, and those that compile, collect garbage seldom, which saves a sixth of
 # their processor time.
 TESTS := $(shell sed -n 's/^\(test[a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)) | sort -u)
-build functions release verify rehearse lint $(TESTS): export GOGC := 300
+build functions release verify-generated rehearse lint $(TESTS): export GOGC := 300
 
 # The stories and the example's tests run beside the other tests, since they wait most of the time.
 # The stories build the server that they start, which the cache of test results does not notice:
@@ -235,13 +235,17 @@ lint: ## check style, state machines and interface documents; needs Python 3 and
 generate: ## write the generated code
 	go generate ./...
 
+verify: verify-generated verify-stack ## check that the generated code and go.mod are current, that the stack is within AWS's quotas, and that roles allow what is asked of AWS; needs Python 3 and Node
+
 # Files are compared with themselves, not with the last commit, so that this holds before a commit
 # too.
-verify: ## check that the generated code and go.mod are current, that the stack is within AWS's quotas, and that roles allow what is asked of AWS; needs Python 3 and Node
+verify-generated:
 	@sums() { find . \( -name '*.go' -o -name '*.gen.html.gz' \) -exec cksum {} + | sort -k 3; }; \
 	before=$$(sums); go generate ./...; \
 	diff <(echo "$$before") <(sums) || { echo 'make verify: the generated code was not current; it is now' >&2; exit 1; }
 	go mod tidy -diff
+
+verify-stack:
 	sh infra/sam/setup.sh
 	.tools/sam/bin/python -m unittest discover -q -s infra/sam -p '*_test.py'
 	.tools/sam/bin/python -m unittest discover -q -s infra/rehearsal -p '*_test.py'
