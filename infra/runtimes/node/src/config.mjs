@@ -2,16 +2,12 @@ import { lstat, readFile } from "node:fs/promises";
 import path from "node:path";
 import { UserError } from "./errors.mjs";
 
-// The keys that this runtime serves, and the keys that are for the builder alone. Every other key
-// that asks for anything is refused, as the build refuses it: an image that was built elsewhere is
-// not served without what its repository asks for either.
-const SERVED = [
-  "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
-  "pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
-];
+// The keys that the platform must do something for. A file with one of them is refused unless the
+// platform says that it does so: an image that was built elsewhere is not served without what its
+// repository asks for either. A key that no format has asks for nothing.
+const ASKED = ["auth", "checkpointer", "encryption", "http", "package", "priority", "project_root", "store", "ui", "ui_config", "webhooks"];
 /** The platform sets it to the authentication that it asks about every request. */
 const AUTH_VARIABLE = "SLIPWAY_AUTH";
-const GRAPH_KEYS = ["path", "description"];
 // The public server takes keys from these variables, too.
 const SETTINGS = ["LANGGRAPH", "FRAMEWORK"].flatMap((word) =>
   ["AUTH", "HTTP", "STORE", "CHECKPOINTER", "ENCRYPTION", "PRIORITY", "WEBHOOKS", "UI", "UI_CONFIG", "CONFIG", "AES_KEY", "AES_JSON_KEYS"].map((name) => `${word}_${name}`));
@@ -92,19 +88,14 @@ async function isSame(one, other) {
 }
 
 /**
- * Refuses by name what would be missing: an agent is never served without what its repository asks
- * for.
+ * Refuses by name what would be missing, also in other letters, such as "Auth": an agent is never
+ * served without what its repository asks for.
  */
 function refuse(file, fields) {
-  // The platform says which other keys it has read from the file and does what they ask for.
-  const served = [...SERVED, ...(process.env.SLIPWAY_KEYS ?? "").split(" "), ...(process.env[AUTH_VARIABLE] ? ["auth"] : [])];
-  const refused = Object.keys(fields).filter((name) => !served.includes(name) && isAsked(fields[name])).sort()
+  // The platform says which keys it has read from the file and does what they ask for.
+  const served = [...(process.env.SLIPWAY_KEYS ?? "").split(" "), ...(process.env[AUTH_VARIABLE] ? ["auth"] : [])];
+  const refused = Object.keys(fields).filter((name) => ASKED.includes(name.toLowerCase()) && !served.includes(name) && isAsked(fields[name])).sort()
     .map((name) => `${file}: ${name}: is not served, and the agent is not served without it`);
-  for (const [id, graph] of Object.entries(fields.graphs)) {
-    for (const name of isObject(graph) ? Object.keys(graph) : []) {
-      if (!GRAPH_KEYS.includes(name) && isAsked(graph[name])) refused.push(`${file}: graphs.${id}.${name}: is not a key of a graph`);
-    }
-  }
   for (const name of SETTINGS) {
     if (process.env[name]) refused.push(`the environment variable ${name}: is not read here, and the agent is not served without what it asks for`);
   }

@@ -8,13 +8,10 @@ from typing import Any
 
 # The second is the public framework's own name of the file; repositories deploy as they are.
 DEFAULT_NAMES = ("framework.json", "langgraph.json")
-# The keys that this runtime serves, and the keys that are for the builder alone. Every other key
-# that asks for anything is refused, as the build refuses it: an image that was built elsewhere is
-# not served without what its repository asks for either.
-_SERVED = (
-    "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
-    "pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
-)
+# The keys that the platform must do something for. A file with one of them is refused unless the
+# platform says that it does so: an image that was built elsewhere is not served without what its
+# repository asks for either. A key that no format has asks for nothing.
+_ASKED = ("auth", "checkpointer", "encryption", "http", "package", "priority", "project_root", "store", "ui", "ui_config", "webhooks")
 # The platform sets it to the authentication that it asks about every request.
 AUTH_VARIABLE = "SLIPWAY_AUTH"
 # The platform sets it to the encryption with which it has everything encrypted that it stores.
@@ -22,7 +19,6 @@ ENCRYPTION_VARIABLE = "SLIPWAY_ENCRYPTION"
 # The platform sets it to the other keys that it has read from the file and does what they ask for,
 # with spaces between them.
 KEYS_VARIABLE = "SLIPWAY_KEYS"
-_GRAPH_KEYS = ("path", "description")
 # The public server takes keys from these variables, too.
 _SETTINGS = tuple(
     f"{word}_{name}" for word in ("LANGGRAPH", "FRAMEWORK")
@@ -65,7 +61,7 @@ def read_config(path: str | None) -> Config:
     graphs = fields.get("graphs")
     if not isinstance(graphs, dict) or not graphs:
         raise UserError(f'{file}: graphs must name at least one graph, as {{"agent": "path/to/file.py:variable"}}')
-    _refuse(file, fields, graphs)
+    _refuse(file, fields)
     directory = file.resolve().parent
     paths = {graph_id: _import_path(file, graph_id, value) for graph_id, value in graphs.items()}
     wanted = fields.get("dependencies")
@@ -103,15 +99,11 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _refuse(file: Path, fields: dict[str, object], graphs: dict[str, object]) -> None:
-    """Refuses by name what would be missing: an agent is never served without what its repository
-    asks for."""
-    served = (*_SERVED, *os.environ.get(KEYS_VARIABLE, "").split(), *(n for n, variable in (("auth", AUTH_VARIABLE), ("encryption", ENCRYPTION_VARIABLE)) if os.environ.get(variable)))
-    refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name not in served and _asks(fields[name])]
-    for graph_id, graph in sorted(graphs.items()):
-        for name in sorted(graph) if isinstance(graph, dict) else ():
-            if name not in _GRAPH_KEYS and _asks(graph[name]):
-                refused.append(f"{file}: graphs.{graph_id}.{name}: is not a key of a graph")
+def _refuse(file: Path, fields: dict[str, object]) -> None:
+    """Refuses by name what would be missing, also in other letters, such as "Auth": an agent is
+    never served without what its repository asks for."""
+    served = (*os.environ.get(KEYS_VARIABLE, "").split(), *(n for n, variable in (("auth", AUTH_VARIABLE), ("encryption", ENCRYPTION_VARIABLE)) if os.environ.get(variable)))
+    refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name.lower() in _ASKED and name not in served and _asks(fields[name])]
     for name in _SETTINGS:
         if os.environ.get(name):
             refused.append(f"the environment variable {name}: is not read here, and the agent is not served without what it asks for")

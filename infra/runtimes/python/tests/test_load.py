@@ -150,12 +150,12 @@ def test_the_public_frameworks_own_file_name(tmp_path: Path) -> None:
 
 def test_what_is_not_served_is_refused_by_name(tmp_path: Path) -> None:
     write(tmp_path, "agent.py", GRAPH)
-    refused = ["auth", "checkpointer", "encryption", "http", "store", "ui", "ui_config", "unknown", "webhooks"]
+    refused = ["Encryption", "auth", "checkpointer", "http", "priority", "store", "ui", "ui_config", "webhooks"]
     graphs = {"agent": {"path": "./agent.py:builder", "description": "An agent.", "color": "red"}}
-    (tmp_path / "framework.json").write_text(json.dumps({"graphs": graphs, "http ": "", "api_version": "0.3"} | {name: {"path": "./other.py:it"} for name in refused}))
+    (tmp_path / "framework.json").write_text(json.dumps({"graphs": graphs, "http ": "", "api_version": "0.3", "unknown": 1} | {name: {"path": "./other.py:it"} for name in refused}))
     result = check(tmp_path)
     assert result.returncode == 1
-    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == [*refused, "graphs.agent.color"]
+    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == refused
 
 
 def test_attack_a_repository_with_auth_is_not_served(tmp_path: Path) -> None:

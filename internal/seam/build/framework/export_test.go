@@ -6,17 +6,14 @@ import "slices"
 // nothing to do with them.
 var built = []string{"pip_config_file", "pip_installer", "package_manager", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro"}
 
-// RuntimeKeys returns the keys that a runtime does not refuse.
-func RuntimeKeys() []string {
-	var served []string
+// AskedKeys returns the keys that a runtime refuses unless the platform says that it has read them.
+func AskedKeys() []string {
+	var asked []string
 	for name, key := range keys {
-		if slices.Contains(built, name) || key.refused == "" && !key.read {
-			served = append(served, name)
+		if !slices.Contains(built, name) && (key.refused != "" || key.read) {
+			asked = append(asked, name)
 		}
 	}
-	slices.Sort(served)
-	return served
+	slices.Sort(asked)
+	return asked
 }
-
-// GraphKeys returns the keys of a graph.
-func GraphKeys() []string { return graphKeys }

@@ -12,9 +12,10 @@ import (
 	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
-// key describes the platform's treatment of a key of the configuration file. Each key either
-// works or is refused by its name: an agent is never served without something that its
-// repository asks for.
+// key describes the platform's treatment of a key of the configuration file. Each key of the
+// public format either works or is refused by its name: an agent is never served without something
+// that its repository asks for. A key that no format has asks for nothing, as on the public
+// service, and the build log names it.
 type key struct {
 	// refused is the reason why a file with the key cannot be deployed, "" for a key that
 	// works.
@@ -69,6 +70,10 @@ var keys = map[string]key{
 	"node_version":   {language: Node},
 	"api_version":    {remark: noReleases},
 
+	"_INTERNAL_docker_tag": {remark: noReleases},
+	"project_root":         {refused: "was a key of earlier releases of the public format: use source.root"},
+	"package":              {refused: "was a key of earlier releases of the public format: use source.package"},
+
 	"source":           {language: Python},
 	"pip_config_file":  {language: Python},
 	"pip_installer":    {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python},
@@ -114,14 +119,18 @@ func (p *parser) size() {
 	p.problem("%s: the settings of auth, checkpointer, http, store, ui and webhooks take %d bytes together, and may take %d", largest, size, maxSettings)
 }
 
-// keys refuses, by name, the keys that the platform does not support.
+// keys refuses, by name, the keys that the platform does not support, and remarks on those that
+// are not keys. A key in other letters than its own is refused: a repository with "Auth" would be
+// served without its authentication.
 func (p *parser) keys() {
 	for _, name := range slices.Sorted(maps.Keys(p.fields)) {
 		known, ok := keys[name]
 		remark, accepted := known.except[string(p.fields[name])]
 		switch {
+		case !ok && inOtherLetters(name) != "":
+			p.problem("%s: is not a key of the configuration file, did you mean %q?", name, inOtherLetters(name))
 		case !ok:
-			p.problem("%s: is not a key of the configuration file", name)
+			p.remark(name, "is not a key of the configuration file, and has no effect")
 		case !asks(p.fields[name]):
 		case accepted:
 			p.remark(name, remark)
@@ -133,6 +142,16 @@ func (p *parser) keys() {
 			p.remark(name, known.remark)
 		}
 	}
+}
+
+// inOtherLetters returns the key that differs from a name only in upper and lower case, or "".
+func inOtherLetters(name string) string {
+	for known := range keys {
+		if strings.EqualFold(name, known) {
+			return known
+		}
+	}
+	return ""
 }
 
 // remark adds a remark about a key to the build log.
@@ -162,7 +181,7 @@ func (p *parser) ownDirectory() {
 	}
 }
 
-// graphKeys refuses the keys that the platform does not know in a graph that is an object.
+// graphKeys remarks on the keys that the platform does not know in a graph that is an object.
 func (p *parser) graphKeys(id string, value json.RawMessage) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
@@ -170,7 +189,7 @@ func (p *parser) graphKeys(id string, value json.RawMessage) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(graphKeys, name) && asks(fields[name]) {
-			p.problem("graphs.%s.%s: is not a key of a graph", id, name)
+			p.remark("graphs."+id+"."+name, "is not a key of a graph, and has no effect")
 		}
 	}
 	p.description(id, fields["description"])

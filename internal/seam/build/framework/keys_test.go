@@ -30,6 +30,24 @@ func TestWhatHasNothingToApplyToIsRemarked(t *testing.T) {
 	wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, "image_distro": "alpine"}`}, `- image_distro: must be "debian", "bookworm" or "wolfi"`)
 }
 
+// TestKeysThatNoFormatHas checks that such keys fail no build, as on the public service, and that
+// the build log names them.
+func TestKeysThatNoFormatHas(t *testing.T) {
+	t.Parallel()
+	config, err := framework.Read(tree(t, map[string]string{
+		"framework.json": `{"$schema": "https://example.com/x", "graphs": {"a": {"path": "a.ts:a", "color": "red"}}, "description": "Answers.", "_internal_x": 1, "_INTERNAL_docker_tag": "1", "project_root": null}`,
+	}), "")
+	want := []string{
+		"graphs.a.color: is not a key of a graph, and has no effect",
+		"_INTERNAL_docker_tag: the release is not used: agents are served by this platform, which has no releases of that server",
+		"_internal_x: is not a key of the configuration file, and has no effect",
+		"description: is not a key of the configuration file, and has no effect",
+	}
+	if diff := cmp.Diff(want, config.Remarks); err != nil || diff != "" {
+		t.Errorf("got %v; remarks (-want +got):\n%s", err, diff)
+	}
+}
+
 // TestUVMayBeNamed checks both keys with which repositories name their installer.
 func TestUVMayBeNamed(t *testing.T) {
 	t.Parallel()
@@ -100,13 +118,13 @@ func TestAModuleOfAProjectIsPython(t *testing.T) {
 // runtime in an image that was built elsewhere refuses it, too.
 func TestTheRuntimesKnowTheSameKeys(t *testing.T) {
 	t.Parallel()
-	for file, names := range map[string][3]string{
-		"python/slipway_runtime/config.py": {`_SERVED = \(([^)]*)\)`, `_GRAPH_KEYS = \(([^)]*)\)`, `for name in \(("AUTH"[^)]*)\)`},
-		"node/src/config.mjs":              {`const SERVED = \[([^\]]*)\]`, `const GRAPH_KEYS = \[([^\]]*)\]`, `\[("AUTH"[^\]]*)\]`},
+	for file, names := range map[string][2]string{
+		"python/slipway_runtime/config.py": {`_ASKED = \(([^)]*)\)`, `for name in \(("AUTH"[^)]*)\)`},
+		"node/src/config.mjs":              {`const ASKED = \[([^\]]*)\]`, `\[("AUTH"[^\]]*)\]`},
 	} {
 		text, err := fs.ReadFile(runtimes.Files, file)
 		check.Must(t, err)
-		for i, want := range [][]string{framework.RuntimeKeys(), framework.GraphKeys(), publicname.Settings()} {
+		for i, want := range [][]string{framework.AskedKeys(), publicname.Settings()} {
 			found := regexp.MustCompile(names[i]).FindSubmatch(text)
 			if found == nil {
 				t.Fatalf("%s has no %s", file, names[i])
