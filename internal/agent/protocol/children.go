@@ -1,40 +1,65 @@
 package protocol
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // children are the subgraphs of a run, by their namespaces.
 type children struct {
-	// order are the open subgraphs in the order in which they began, seen are all subgraphs.
+	// order are the open subgraphs in the order in which they began, names are the names of all
+	// subgraphs.
 	order [][]string
-	seen  map[string]bool
+	names map[string]string
 	// causes are the ids of the tool calls for which tasks were made, by the tasks' ids.
 	causes map[string]string
 }
 
-// descend shows the beginning of each subgraph on the path to a namespace.
-func (t *Translator) descend(namespace []string) {
-	for i := range namespace {
+// descend shows the beginning of each subgraph on the path to a namespace. If the run shows its
+// tasks, a subgraph begins after its first state, as on the framework's servers: the first task
+// names an agent.
+func (t *Translator) descend(namespace []string, kind string, data json.RawMessage) {
+	shown := len(namespace)
+	if kind == run.EventValues && t.tools.steps {
+		shown--
+	}
+	for i := range shown {
 		path := namespace[:i+1]
 		key := strings.Join(path, "|")
-		if t.children.seen[key] {
+		if t.children.names[key] != "" {
 			continue
 		}
-		t.children.seen[key] = true
+		name, task, _ := strings.Cut(path[i], ":")
+		if kind == MethodTasks && i == len(namespace)-1 {
+			name = cmp.Or(agentOf(data), name)
+		}
+		t.children.names[key] = name
 		t.children.order = append(t.children.order, path)
-		graph, task, _ := strings.Cut(path[i], ":")
-		data := lifecycle{Event: started, GraphName: graph}
+		data := lifecycle{Event: started, GraphName: name}
 		if call := t.children.causes[task]; call != "" {
 			data.Cause = record.Encode(map[string]string{"type": "toolCall", "tool_call_id": call})
 		}
 		t.emit(Event{Method: MethodLifecycle, Namespace: path, Data: record.Encode(data)})
 	}
+}
+
+// agentOf returns the name of the agent that a task belongs to, or "".
+func agentOf(task json.RawMessage) string {
+	var of struct {
+		Metadata struct {
+			Agent string `json:"lc_agent_name"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(task, &of) != nil {
+		return ""
+	}
+	return of.Metadata.Agent
 }
 
 // endSubgraph shows the end of a subgraph.
@@ -44,8 +69,8 @@ func (t *Translator) endSubgraph(path []string, event, failure string) {
 	if len(t.children.order) == before {
 		return
 	}
-	graph, _, _ := strings.Cut(path[len(path)-1], ":")
-	t.emit(Event{Method: MethodLifecycle, Namespace: path, Data: record.Encode(lifecycle{Event: event, GraphName: graph, Error: failure})})
+	name := t.children.names[strings.Join(path, "|")]
+	t.emit(Event{Method: MethodLifecycle, Namespace: path, Data: record.Encode(lifecycle{Event: event, GraphName: name, Error: failure})})
 }
 
 // task handles the beginning or the end of a task. At the end of a task, the messages that it

@@ -57,7 +57,7 @@ func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 		states: states, run: r, filter: filter, position: r.Start, shownQuestions: map[string]bool{},
 		messages: &messages{shown: map[string]bool{}},
 		tools:    &tools{known: map[string][][]string{}, called: map[string]toolCall{}},
-		children: &children{seen: map[string]bool{}, causes: map[string]string{}},
+		children: &children{names: map[string]string{}, causes: map[string]string{}},
 	}
 }
 
@@ -142,7 +142,7 @@ func (t *Translator) handle(ctx context.Context, event run.Event) error {
 	if kind == run.EventMetadata {
 		return t.begin(ctx)
 	}
-	t.descend(namespace)
+	t.descend(namespace, kind, event.Data)
 	switch kind {
 	case run.EventValues:
 		return t.values(ctx, event, namespace)

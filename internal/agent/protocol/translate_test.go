@@ -246,6 +246,27 @@ func TestTranslation(t *testing.T) {
 			methods: []string{"updates"},
 			want:    []string{`updates @n {"a":1}`},
 		},
+		"a subgraph that is an agent has the agent's name": {
+			steps: []step{
+				{"tasks", `{"id":"1","name":"tools","input":{"tool_call":{"id":"c1"}},"metadata":{"lc_agent_name":"lead"}}`},
+				inner("values", "tools:1", `{"n":1}`),
+				inner("tasks", "tools:1", `{"id":"2","name":"model","input":{},"metadata":{"lc_agent_name":"researcher"}}`),
+				inner("tasks", "tools:1", `{"id":"2","name":"model","result":{}}`),
+				inner("tasks", "tools:1|deep:3", `{"id":"4","name":"n","input":{}}`),
+				{"tasks", `{"id":"1","name":"tools","result":{}}`},
+			},
+			methods: []string{"lifecycle", "values"},
+			want: []string{
+				`lifecycle {"event":"running","graph_name":"agent"}`,
+				`values {"n":1}`,
+				`values tools:1 {"n":1}`,
+				`lifecycle tools:1 {"event":"started","graph_name":"researcher","cause":{"tool_call_id":"c1","type":"toolCall"}}`,
+				`lifecycle tools:1|deep:3 {"event":"started","graph_name":"deep"}`,
+				`lifecycle tools:1|deep:3 {"event":"completed","graph_name":"deep"}`,
+				`lifecycle tools:1 {"event":"completed","graph_name":"researcher"}`,
+				`lifecycle {"event":"completed","graph_name":"agent"}`,
+			},
+		},
 		"subgraphs end as the tasks do that they are in": {
 			steps: []step{
 				{"tasks", `{"id":"1","name":"a","input":{"tool_call":{"id":"c1"}}}`},
