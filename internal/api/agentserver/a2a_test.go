@@ -286,18 +286,21 @@ func TestAgentsCancelTasksThatWait(t *testing.T) {
 }
 
 // TestAnAnswerIsForTheQuestionOfItsTask has two tasks that ask in one context. The second passes
-// over the question of the first, so an answer to the first must not answer the second.
+// over the question of the first, so an answer to the first must not answer the second, also if
+// both questions have the same id.
 func TestAnAnswerIsForTheQuestionOfItsTask(t *testing.T) {
 	t.Parallel()
-	f := setUp(t, asking)
-	first, _, _ := f.ask(t, "message/send", sendOf("pay", nil))
-	second, _, _ := f.ask(t, "message/send", sendOf("delete", object{"contextId": first.ContextID}))
-	if _, code, _ := f.ask(t, "message/send", sendOf("yes", object{"taskId": first.ID})); code != -32004 {
-		t.Errorf("an answer to a question that was passed over gets %d", code)
-	}
-	for task, want := range map[a2a.TaskID]a2a.TaskState{first.ID: a2a.TaskStateCanceled, second.ID: a2a.TaskStateInputRequired} {
-		if read, _, _ := f.ask(t, "tasks/get", object{"id": task}); read.Status.State != want {
-			t.Errorf("the task is %s, want %s", read.Status.State, want)
+	for name, agent := range map[string]func(context.Context, graph.Invocation, func(string, any)) error{"ids of their own": asking, "the same id": echoing} {
+		f := setUp(t, agent)
+		first, _, _ := f.ask(t, "message/send", sendOf("ask", nil))
+		second, _, _ := f.ask(t, "message/send", sendOf("ask", object{"contextId": first.ContextID}))
+		if _, code, _ := f.ask(t, "message/send", sendOf("yes", object{"taskId": first.ID})); code != -32004 {
+			t.Errorf("%s: an answer to a question that was passed over gets %d", name, code)
+		}
+		for task, want := range map[a2a.TaskID]a2a.TaskState{first.ID: a2a.TaskStateCanceled, second.ID: a2a.TaskStateInputRequired} {
+			if read, _, _ := f.ask(t, "tasks/get", object{"id": task}); read.Status.State != want {
+				t.Errorf("%s: the task is %s, want %s", name, read.Status.State, want)
+			}
 		}
 	}
 }

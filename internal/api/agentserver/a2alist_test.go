@@ -111,7 +111,7 @@ func TestAgentsListTheTasksOfAContext(t *testing.T) {
 	for status, want := range map[v1.TaskState][]v1.TaskID{
 		v1.TaskStateCompleted:     {person.ID, asked.ID, over.ID, done.ID},
 		v1.TaskStateFailed:        {failed.ID},
-		v1.TaskStateInputRequired: {waiting.ID, ignored.ID}, // its question is asked again
+		v1.TaskStateInputRequired: {waiting.ID},
 		v1.TaskStateWorking:       nil,
 		v1.TaskStateSubmitted:     nil,
 		v1.TaskStateRejected:      nil,

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // tasks answers the requests of the Agent2Agent protocol to an assistant. A context is a thread,
@@ -140,33 +141,27 @@ func (t tasks) show(ctx context.Context, r taskRun, history *int) (*a2a.Task, er
 	if err := left.complete(task, r, history); err != nil || task.Status.State != a2a.TaskStateInputRequired {
 		return task, err
 	}
-	waiting, busy, err := t.waits(ctx, r, left)
-	if err == nil && !waiting && !busy {
+	open, err := t.isOpen(ctx, r)
+	if err == nil && !open {
 		task.Status.State = a2a.TaskStateCanceled
 	}
 	return task, err
 }
 
-// waits reports whether the context of a task still waits for the answer to the question that the
-// newest run of the task has left behind, and whether another run is at work in the context, which
-// passes over the question unless it is cancelled before it starts.
-func (t tasks) waits(ctx context.Context, r taskRun, left leftValues) (waiting, busy bool, err error) {
-	type question struct{ ID string }
-	var asked []question
-	var conversation struct {
-		Status     thread.Status
-		Interrupts map[string][]question
+// isOpen reports whether the context of a task may still wait for the answer to the question that
+// the newest run of the task has left behind. The ids of questions do not tell: another run may
+// have asked under the same id. A run that is at work in the context passes over the question,
+// unless it is cancelled before it starts.
+func (t tasks) isOpen(ctx context.Context, r taskRun) (bool, error) {
+	conversation, err := t.server.Threads.Get(ctx, threadRef(ctx, r.Thread))
+	if fault.Is(err, fault.NotFound) {
+		return false, fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, r.task())
 	}
-	if err := json.Unmarshal(left[run.MemberQuestions], &asked); err != nil {
-		return false, false, fmt.Errorf("read the questions of a run: %w", err)
+	if err != nil {
+		return false, t.refuse(ctx, err)
 	}
-	if err := t.read(ctx, url.URL{Path: threadPath(r.Thread)}, &conversation); err != nil {
-		return false, false, t.refuse(ctx, err)
-	}
-	for _, open := range conversation.Interrupts {
-		waiting = waiting || slices.ContainsFunc(open, func(q question) bool { return slices.Contains(asked, q) })
-	}
-	return waiting, conversation.Status == thread.StatusBusy, nil
+	waits := conversation.IdleView.Run == r.ID && !record.Empty(conversation.Interrupts)
+	return waits || conversation.Status == thread.StatusBusy, nil
 }
 
 // stateOf returns the state of a task whose newest run has a status.
