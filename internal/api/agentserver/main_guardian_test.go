@@ -43,7 +43,7 @@ type guardian struct {
 var answersOf = map[string]string{
 	"nothing": ``, "text": `yes`, "list": `[]`, "null": `null`, "empty": `{}`, "allowed only": `{"allowed": true}`, "no identity": `{"allowed": true, "user": {}}`,
 	"allowed by text": `{"allowed": "true", "user": {"identity": "ada"}}`, "no user": `{"allowed": true, "user": null}`, "a text for a user": `{"allowed": true, "user": "ada"}`,
-	"an empty identity": `{"allowed": true, "user": {"identity": ""}}`, "a number for an identity": `{"allowed": true, "user": {"identity": 7}}`,
+	"null for an identity": `{"allowed": true, "user": {"identity": null}}`, "a number for an identity": `{"allowed": true, "user": {"identity": 7}}`,
 	"a large user": `{"allowed": true, "user": {"identity": "ada", "more": "` + strings.Repeat("x", 20<<10) + `"}}`,
 }
 
@@ -79,6 +79,8 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 	switch name {
 	case "ada", "bob", "waits":
 		return string(marshal(object{"allowed": true, "user": object{"identity": name, "permissions": []string{}}})), nil
+	case "visitor":
+		return `{"allowed": true, "user": {"identity": ""}}`, nil
 	case "throws":
 		return "", errors.New("a mistake, with a secret")
 	case "late":

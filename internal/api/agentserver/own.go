@@ -128,10 +128,11 @@ func (s server) rule(ctx context.Context, d deployment.Deployment, invocation gr
 	})
 }
 
-// identityOf checks a user.
+// identityOf checks a user. The identity may be empty, as on the framework's servers: a repository
+// may let in visitors that it has no name for.
 func identityOf(user json.RawMessage) (string, error) {
 	var known struct {
-		Identity string `json:"identity"`
+		Identity *string `json:"identity"`
 	}
 	if len(user) > maxUser {
 		return "", fmt.Errorf("the user takes more than %d bytes", maxUser)
@@ -139,10 +140,10 @@ func identityOf(user json.RawMessage) (string, error) {
 	if err := json.Unmarshal(user, &known); err != nil {
 		return "", fmt.Errorf("read the user: %w", err)
 	}
-	if known.Identity == "" {
+	if known.Identity == nil {
 		return "", errors.New("the user has no identity")
 	}
-	return known.Identity, nil
+	return *known.Identity, nil
 }
 
 // refusal returns the fault for a ruling that does not allow the request.

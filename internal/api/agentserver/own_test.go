@@ -166,6 +166,25 @@ func TestAttackAnotherUsersThings(t *testing.T) {
 	}
 }
 
+// TestAttackVisitorsWithoutAName lets in a user whose identity is empty, as the framework's servers
+// do. The filters of the repository hold for this user as for any other.
+func TestAttackVisitorsWithoutAName(t *testing.T) {
+	t.Parallel()
+	f, _, _ := setUpGuarded(t)
+	threads := map[string]string{"ada": f.newThread(t), "visitor": "/threads/" + f.as(t, "visitor", "POST", "/threads", object{}).string("thread_id")}
+	for user := range threads {
+		for owner, thread := range threads {
+			want := http.StatusNotFound
+			if user == owner {
+				want = http.StatusOK
+			}
+			if got := f.as(t, user, "GET", thread, nil); got.StatusCode != want {
+				t.Errorf("%s reads the thread of %s: %d %s, want %d", user, owner, got.StatusCode, got.text, want)
+			}
+		}
+	}
+}
+
 // TestAttackAnotherUsersThingsInBodies names objects of another user in bodies.
 func TestAttackAnotherUsersThingsInBodies(t *testing.T) {
 	t.Parallel()

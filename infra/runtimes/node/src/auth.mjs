@@ -138,7 +138,7 @@ function userOf(found) {
   for (const name of USER_FIELDS) if (found?.[name] !== undefined) fields[name] = found[name]; // which may be getters
   const { identity } = fields;
   const permissions = fields.permissions ?? [];
-  if (typeof identity !== "string" || identity === "") throw new TypeError("the handler of authenticate() returned no user: a string, or an object with an identity, was expected");
+  if (typeof identity !== "string") throw new TypeError("the handler of authenticate() returned no user: a string, or an object with an identity, was expected");
   // A handler that names it without a value has not said that the user is authenticated.
   if (Object(found) === found && "is_authenticated" in found && fields.is_authenticated !== true) throw new Denied();
   if (!Array.isArray(permissions) || !permissions.every((permission) => typeof permission === "string")) throw new TypeError("the permissions of the user are not a list of strings");

@@ -37,7 +37,8 @@ async function who(request: Request): Promise<any> {
     case "service": throw Object.assign(new Error("the key sk-hunter2 is wrong"), { status: 401, headers: {} });
     case "text": throw "hunter2";
     case "nothing": throw undefined;
-    case "nobody": return { identity: "" };
+    case "visitor": return { identity: "" };
+    case "nobody": return { permissions: [] };
     case "number": return 7;
     case "none": return null;
     case "undefined": return undefined;
@@ -112,6 +113,7 @@ test("users", async () => {
   assert.deepEqual(await authenticate("plain"), { status: 200, answer: { allowed: true, user: plain } });
   assert.deepEqual((await authenticate("ada")).answer.user, { identity: "ada", display_name: "ada", is_authenticated: true, permissions: ["read"], role: "author" });
   assert.deepEqual((await authenticate("person")).answer.user, { identity: "person", display_name: "person", is_authenticated: true, permissions: ["write"] });
+  assert.deepEqual((await authenticate("visitor")).answer.user, { identity: "", display_name: "", is_authenticated: true, permissions: [] });
 });
 
 test("what a handler sees", async () => {

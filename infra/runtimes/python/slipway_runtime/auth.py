@@ -159,7 +159,7 @@ def _user_fields(found: Any) -> dict[str, Any]:
         names |= {name for name in getattr(found, "__dict__", {}) if not name.startswith("_")}
         fields = {name: getattr(found, name) for name in names}
     identity = fields.get("identity")
-    if not isinstance(identity, str) or not identity:
+    if not isinstance(identity, str):
         raise TypeError("the handler of @auth.authenticate returned no user: a string, or something with an identity, was expected")
     if fields.get("is_authenticated", True) is not True:
         raise Denied(401, "Unauthorized")

@@ -48,8 +48,10 @@ async def who(authorization, path, method, path_params, query_params, headers):
             sys.exit(3)
         case "cancel":
             raise asyncio.CancelledError
-        case "nobody":
+        case "visitor":
             return {"identity": ""}
+        case "nobody":
+            return {"permissions": []}
         case "number":
             return 7
         case "none":
@@ -124,6 +126,7 @@ def test_users(guarded: Agent) -> None:
     assert authenticate(guarded, "ada")[1]["user"] == {
         "identity": "ada", "display_name": "ada", "is_authenticated": True, "permissions": ["read"], "role": "author",
     }
+    assert authenticate(guarded, "visitor")[1]["user"] == {"identity": "", "display_name": "", "is_authenticated": True, "permissions": []}
 
 
 def test_what_a_handler_sees(guarded: Agent) -> None:
