@@ -2,6 +2,7 @@ package agentserver_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"testing"
@@ -185,6 +186,39 @@ func TestRunsTakeTheConfigurationOfTheirAssistant(t *testing.T) {
 	}
 	if run.string("metadata", "of") != "run" || run.member("metadata", "m") != 1.0 || run.string("assistant_id") != made.string("assistant_id") {
 		t.Errorf("metadata is %v", run.member("metadata"))
+	}
+}
+
+// TestARunsValuesHideThoseOfItsAssistant checks that a value of the run also replaces the
+// assistant's if one client gives it as configurable and the other as context. The graph may read
+// it from either.
+func TestARunsValuesHideThoseOfItsAssistant(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	for name, test := range map[string]struct{ assistant, run, config, context object }{
+		"context, then configurable": {
+			object{"context": object{"style": "long", "d": 1}}, object{"config": object{"configurable": object{"style": "short", "e": 1}}},
+			object{"configurable": object{"style": "short", "e": 1.0}}, object{"style": "short", "d": 1.0},
+		},
+		"configurable, then context": {
+			object{"config": object{"tags": []any{"b", "a"}, "configurable": object{"style": "long", "d": 1}}}, object{"context": object{"style": "short", "e": 1}},
+			object{"tags": []any{"a", "b"}, "configurable": object{"style": "short", "d": 1.0}}, object{"style": "short", "e": 1.0},
+		},
+		"context, then both": {
+			object{"context": object{"style": "long"}}, object{"context": object{"style": "short"}, "config": object{"configurable": object{"style": "none"}}},
+			object{"configurable": object{"style": "none"}}, object{"style": "short"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := f.call(t, "POST", "/assistants", with(test.assistant, "graph_id", "agent"))
+			wantStatus(t, made, http.StatusOK)
+			body := with(hi(), "assistant_id", made.string("assistant_id"))
+			maps.Copy(body, test.run)
+			run := f.call(t, "GET", f.finish(t, f.newThread(t), body), nil)
+			if diff := cmp.Diff([]any{test.config, test.context}, []any{run.member("kwargs", "config"), run.member("kwargs", "context")}); diff != "" {
+				t.Errorf("config and context (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
