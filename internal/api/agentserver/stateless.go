@@ -99,9 +99,18 @@ func (s server) createStateless(ctx context.Context, body *RunCreate, also run.R
 // statelessRequest checks a request to run on a thread of its own.
 func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Request, error) {
 	request, err := s.request(ctx, body)
+	if err == nil && resumes(request.Command) {
+		err = fault.New(fault.Invalid, "command.resume: nothing waits for an answer on a new thread. Create the run on the thread that waits.")
+	}
 	request.ID = id.New(s.Now().Add(request.After))
 	request.Temporary = optional.Or(body.OnCompletion, OnCompletionDelete) == OnCompletionDelete
 	return request, err
+}
+
+// resumes reports whether a command answers a question.
+func resumes(command json.RawMessage) bool {
+	var members struct{ Resume any }
+	return json.Unmarshal(command, &members) == nil && members.Resume != nil
 }
 
 // ownMetadata returns the metadata for the thread that a run creates. It is the metadata of the

@@ -47,6 +47,20 @@ func TestAStatelessRun(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", "/runs/"+id+"/nothing", nil), http.StatusUnprocessableEntity)
 }
 
+// TestAStatelessRunHasNothingToResume checks that an answer is refused and not lost: no question
+// waits on the new thread.
+func TestAStatelessRunHasNothingToResume(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	answer := with(hi(), "command", object{"resume": "yes"})
+	delete(answer, "input")
+	for path, body := range map[string]any{"/runs": answer, "/runs/wait": answer, "/runs/stream": answer, "/runs/batch": []any{hi(), answer}} {
+		wantDetail(t, f.call(t, "POST", path, body), http.StatusBadRequest,
+			"command.resume: nothing waits for an answer on a new thread. Create the run on the thread that waits.")
+	}
+	wantStatus(t, f.call(t, "POST", "/runs/wait", with(answer, "command", object{"resume": nil, "update": object{"messages": []any{}}})), http.StatusOK)
+}
+
 // TestStatelessRunsSortAmongOtherRuns checks that the ids of all runs are made by the same clock.
 func TestStatelessRunsSortAmongOtherRuns(t *testing.T) {
 	t.Parallel()
