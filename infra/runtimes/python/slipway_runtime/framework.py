@@ -65,6 +65,9 @@ _LACKING = set(_OF_DEBUG.values()) - set(get_args(StreamMode))
 # Interrupts had their namespace in place of an id.
 _NAMELESS = "id" not in {field.name for field in dataclasses.fields(Interrupt)}
 
+# What names a checkpoint in a configuration.
+_PLACE = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
+
 
 def stream_options(modes: set[str], durability: str | None, context: Any) -> dict[str, Any]:
     """The options of `astream` for the modes. No durability means that the graph keeps its state
@@ -118,3 +121,19 @@ def named(question: Any) -> Any:
     # Releases that take answers by id say which it is; to others it is only a name.
     own_id = getattr(question, "interrupt_id", None) or hashlib.md5("|".join(question.ns or ()).encode(), usedforsecurity=False).hexdigest()
     return {"value": question.value, "id": own_id}
+
+
+def located(mode: str, payload: Any) -> Any:
+    """A payload with the places of its checkpoints in the form that states have. The framework
+    gives them as configurations."""
+    if mode == "debug" and payload["type"] == "checkpoint":
+        return {**payload, "payload": located("checkpoints", payload["payload"])}
+    if mode != "checkpoints":
+        return payload
+    tasks = [{**task, "checkpoint": _place(task.get("state"))} for task in payload["tasks"]]
+    return {**payload, "checkpoint": _place(payload["config"]), "parent_checkpoint": _place(payload.get("parent_config")), "tasks": tasks}
+
+
+def _place(config: Any) -> dict[str, Any] | None:
+    place = config.get("configurable") if isinstance(config, Mapping) else None
+    return {key: place[key] for key in _PLACE if key in place} if place else None

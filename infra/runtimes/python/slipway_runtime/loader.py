@@ -17,12 +17,16 @@ from types import ModuleType
 from typing import Any
 
 from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
 from langgraph.pregel.protocol import PregelProtocol
 
 from .config import Config, UserError
 from .framework import ServerRuntime
 
 log = logging.getLogger("slipway_runtime")
+
+# The name of graphs that their repository has not named. Events and traces show it.
+_NAMELESS = "LangGraph"
 
 
 @dataclass(frozen=True)
@@ -176,9 +180,11 @@ def _module_name(directory: Path, file: Path) -> str:
 def as_graph(graph_id: str, value: Any) -> PregelProtocol:
     if isinstance(value, StateGraph):
         try:
-            return value.compile()
+            value = value.compile()
         except ValueError as e:
             raise UserError(f"graph {graph_id!r}: the graph cannot be compiled: {_one_line(e)}") from e
+    if isinstance(value, Pregel) and value.name == _NAMELESS:
+        return value.copy({"name": graph_id})
     if isinstance(value, PregelProtocol):
         return value
     kind = value.__name__ if isinstance(value, type) else type(value).__name__

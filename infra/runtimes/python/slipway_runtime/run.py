@@ -20,7 +20,7 @@ from .bridge import Outlet
 from .checkpointer import DataError
 from .encode import encode
 from .identify import identify_result, identify_update
-from .framework import ExecutionRuntime, ReadRuntime, named, stream_options, translated
+from .framework import ExecutionRuntime, ReadRuntime, located, named, stream_options, translated
 from .invocation import Invocation, Update
 from .loader import Source, place_of
 from .loopback import reaching
@@ -195,7 +195,7 @@ class Run:
         if mode == "messages" and self._unfinished is not None:
             self._unfinished.show(ns, payload)
         if mode in invocation.stream_modes or mode == "messages" or recorder is None:
-            self._outlet.emit("|".join((mode, *ns)), encode(payload))
+            self._outlet.emit("|".join((mode, *ns)), encode(located(mode, payload)))
 
     async def _apply_pending(self, graph: Pregel, recorder: Recorder, pending: list[Update]) -> None:
         """Brings what was shown and never saved into the graph's state, through its own

@@ -15,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from slipway_runtime.encode import encode
+from slipway_runtime.framework import located
 
 CALLS: dict[str, list[Any]] = {
     "react": [{"messages": [{"role": "user", "content": "weather in paris and lima?", "id": "h1"}]}],
@@ -57,7 +58,7 @@ def test_streams_and_history(name: str, subgraphs: bool, example: Any) -> None:
             if mode == "updates" and not ns and "__interrupt__" in payload:
                 found.append(("interrupt", payload["__interrupt__"]))
             else:
-                found.append(("|".join((mode, *ns)), payload))
+                found.append(("|".join((mode, *ns)), located(mode, payload)))
         return found
 
     async def both() -> None:
@@ -87,5 +88,22 @@ def test_callback_events(example: Any) -> None:
     assert [list(data) for name, data in seen if name == "updates"] == [["agent"], ["tools"], ["agent"]]
     assert len([name for name, _ in seen if name == "values"]) == 4
     kinds = {(data["event"], data["name"]) for name, data in seen if name == "events"}
-    assert {("on_chat_model_stream", "ScriptedModel"), ("on_tool_end", "get_weather"), ("on_chain_start", "LangGraph")} <= kinds
+    assert {("on_chat_model_stream", "ScriptedModel"), ("on_tool_end", "get_weather"), ("on_chain_start", "agent")} <= kinds
+    assert ("on_chain_start", "LangGraph") not in kinds
     assert thread.values["messages"][-1]["content"] == "It is foggy in Lima."
+
+
+def test_checkpoints_say_where_they_are(example: Any) -> None:
+    thread = Thread()
+    modes = ["checkpoints", "debug"]
+    seen = thread.run(example("subgraph"), input=CALLS["subgraph"][0], stream_mode=modes, stream_subgraphs=True)
+    for mode in modes:
+        shown = [data for name, data in seen if name == mode]
+        if mode == "debug":
+            shown = [data["payload"] for data in shown if data["type"] == "checkpoint"]
+        shown = [c for c in shown if not c["config"]["configurable"]["checkpoint_ns"]]
+        ids = [c["config"]["configurable"]["checkpoint_id"] for c in shown]
+        assert [c["checkpoint"] for c in shown] == [{"thread_id": thread.id, "checkpoint_ns": "", "checkpoint_id": id} for id in ids]
+        assert [c["parent_checkpoint"] for c in shown] == [None, *(c["checkpoint"] for c in shown[:-1])]
+        inside = [task["checkpoint"]["checkpoint_ns"].split(":")[0] for c in shown for task in c["tasks"] if task["checkpoint"]]
+        assert inside == [task["state"]["configurable"]["checkpoint_ns"].split(":")[0] for c in shown for task in c["tasks"] if task["state"]] != []
