@@ -1433,7 +1433,8 @@ type ThreadStateUpdated struct {
 // ThreadStatus defines model for ThreadStatus.
 type ThreadStatus string
 
-// ThreadStreamMode defines model for ThreadStreamMode.
+// ThreadStreamMode `run_modes` shows each run in its own modes, `lifecycle` only where runs begin and end, `state_update` the states that runs make, as
+// `{run_id, thread_id, state}`, and where runs end.
 type ThreadStreamMode string
 
 // ThreadTTL defines model for ThreadTTL.

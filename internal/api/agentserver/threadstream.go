@@ -133,16 +133,17 @@ func (e *runEvents) one(ctx context.Context, event run.Event) error {
 		e.out.add(event.Name, event.Data)
 	}
 	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(ThreadStreamModeStateUpdate) {
-		state, err := e.server.Runs.Values(ctx, e.ref, event)
+		at, err := e.server.Runs.Values(ctx, e.ref, event)
 		if fault.Is(err, fault.NotFound) {
 			return nil // the thread was pruned
 		}
 		if err != nil {
 			return err
 		}
-		next := append([]string{}, state.At.Next...)
+		shown := at.Snapshot()
+		shown.Newest = false // so that a replay shows the same as the first time
 		e.out.encode("state_update", map[string]any{
-			"run_id": e.run.Run, "values": state.Values.JSON(), "next": next, "checkpoint": checkpoint(e.ref.Thread, "", state.At.ID),
+			"run_id": e.run.Run, "thread_id": e.ref.Thread, "state": showState(thread.Thread{Ref: e.ref}, shown, nil),
 		})
 	}
 	return nil

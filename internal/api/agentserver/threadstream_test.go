@@ -102,10 +102,19 @@ func TestAThreadIsStreamedOverItsRuns(t *testing.T) {
 		t.Errorf("the lifecycle of three runs is %v", lifecycle)
 	}
 	states := 0
+	var newest struct {
+		ThreadID string `json:"thread_id"`
+		RunID    string `json:"run_id"`
+		State    object `json:"state"`
+	}
 	for _, e := range updates {
 		if e.Name == "state_update" {
 			states++
+			check.Must(t, json.Unmarshal([]byte(e.Data), &newest))
 		}
+	}
+	if diff := cmp.Diff(f.call(t, "GET", thread+"/state", nil).body, any(newest.State)); diff != "" || "/threads/"+newest.ThreadID != thread || newest.RunID == "" {
+		t.Errorf("the newest state, of thread %s and run %s (-want +got):\n%s", newest.ThreadID, newest.RunID, diff)
 	}
 	if states != 6 || len(updates) != 9 {
 		t.Errorf("%d states are among %v", states, updates)
