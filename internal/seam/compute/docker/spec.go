@@ -2,7 +2,6 @@ package docker
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -87,13 +86,17 @@ func (v volumeSpec) name() string {
 	return name
 }
 
-// sources are the members that define the volume.
+// sources are the members that define the volume. A volume without any is an emptyDir, as in
+// Kubernetes.
 func (v volumeSpec) sources() []string {
 	var given []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		if name != "name" && isSet(v[name]) {
 			given = append(given, name)
 		}
+	}
+	if given == nil {
+		return []string{"emptyDir"}
 	}
 	return given
 }
@@ -106,6 +109,9 @@ type emptyDir struct {
 
 func (v volumeSpec) emptyDir() (emptyDir, error) {
 	var dir emptyDir
+	if !isSet(v["emptyDir"]) {
+		return dir, nil
+	}
 	decoder := json.NewDecoder(bytes.NewReader(v["emptyDir"]))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&dir)
@@ -158,7 +164,7 @@ func (c *check) labels(field string, labels map[string]string) {
 func (c *check) volume(field string, volume volumeSpec) {
 	sources := volume.sources()
 	if !slices.Equal(sources, []string{"emptyDir"}) {
-		c.breaks(true, field, "a volume can be an emptyDir only, not "+cmp.Or(strings.Join(sources, " and "), "nothing"))
+		c.breaks(true, field, "a volume can be an emptyDir only, not "+strings.Join(sources, " and "))
 		return
 	}
 	dir, err := volume.emptyDir()

@@ -13,7 +13,7 @@ func TestUnsupportedNamesTheField(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{"volumes":[{"name":"v","configMap":{"name":"c"}}]}`:                                                                       "volumes[0]",
 		`{"volumes":[{"name":"v","emptyDir":{}},{"name":"w","persistentVolumeClaim":{}}]}`:                                          "volumes[1]",
-		`{"volumes":[{"name":"v"}]}`:                                                                                                "volumes[0]",
+		`{"volumes":[{"name":"v","emptyDir":{},"nfs":{}}]}`:                                                                         "volumes[0]",
 		`{"volumes":[{"name":"v","emptyDir":{"sizeLimit":"1Gi"}}]}`:                                                                 "volumes[0].emptyDir.sizeLimit",
 		`{"volumes":[{"name":"v","emptyDir":{"medium":"HugePages"}}]}`:                                                              "volumes[0].emptyDir.medium",
 		`{"volume_mounts":[{"name":"v","mountPath":"/a","subPath":"b"}]}`:                                                           "volume_mounts[0].subPath",
@@ -41,7 +41,7 @@ func TestSupported(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{
 		``, `{}`, `{"cpu":1,"memory_mb":512,"db_cpu":0.5,"queue_cpu":2,"min_scale":1,"labels":{"team":"a"},"volumes":null,"service_account_name":null}`,
-		`{"image_pull_secrets":[{"name":"REGISTRY"}],"volumes":[{"name":"v","emptyDir":{"medium":"Memory","sizeLimit":"64Mi"},"nfs":null}],
+		`{"image_pull_secrets":[{"name":"REGISTRY"}],"volumes":[{"name":"v","emptyDir":{"medium":"Memory","sizeLimit":"64Mi"},"nfs":null},{"name":"w"},{"name":"x","emptyDir":null}],
 		  "volume_mounts":[{"name":"v","mountPath":"/a","readOnly":true,"mountPropagation":"None"}],
 		  "sidecars":[{"name":"s","image":"i","resources":{"limits":{"cpu":"500m","memory":"1Gi"}},"restartPolicy":"OnFailure",
 		    "securityContext":{"runAsUser":1000,"runAsGroup":1000,"readOnlyRootFilesystem":true,"allowPrivilegeEscalation":false}}]}`,

@@ -118,7 +118,7 @@ func TestAReplicaIsAPod(t *testing.T) {
 	r.Env["PASSWORD"] = "open-sesame"
 	r.ResourceSpec = json.RawMessage(`{
 		"cpu":0.25,"cpu_limit":0.5,"memory_mb":64,"memory_limit_mb":128,"labels":{"team":"a","slipway.revision":"forged"},
-		"volumes":[{"name":"shared","emptyDir":{}},{"name":"fast","emptyDir":{"medium":"Memory","sizeLimit":"1Mi"}}],
+		"volumes":[{"name":"shared"},{"name":"fast","emptyDir":{"medium":"Memory","sizeLimit":"1Mi"}}],
 		"volume_mounts":[{"name":"shared","mountPath":"/shared","readOnly":true},{"name":"fast","mountPath":"/fast"}],
 		"init_containers":[{"name":"first","image":"` + image + `","env":[{"name":"AGENT","value":"write"},{"name":"FILE","value":"/data/word"},{"name":"TEXT","value":"hello"}],"volumeMounts":[{"name":"shared","mountPath":"/data"}]}],
 		"sidecars":[{"name":"second","image":"` + image + `","env":[{"name":"AGENT","value":"beside"},{"name":"FILE","value":"/mine/word"}],"volumeMounts":[{"name":"shared","mountPath":"/mine"}],
