@@ -101,7 +101,8 @@ func TestManners(t *testing.T) {
 				Parameters []struct {
 					Ref string `json:"$ref"`
 				}
-				Responses map[string]struct{ Headers map[string]any }
+				RequestBody *struct{}
+				Responses   map[string]struct{ Headers map[string]any }
 			}
 			if method == "parameters" || strings.HasPrefix(method, "x-") {
 				continue
@@ -117,10 +118,14 @@ func TestManners(t *testing.T) {
 			_, limited := o.Responses["429"]
 			_, notModified := o.Responses["304"]
 			_, stale := o.Responses["412"]
+			_, bounded := o.Responses["413"]
+			_, typed := o.Responses["415"]
 			_, tagged := o.Responses["200"].Headers["ETag"]
 			switch {
 			case !limited:
 				t.Errorf("%s %s does not say that it may be refused with 429", method, path)
+			case o.RequestBody != nil && (!bounded || !typed):
+				t.Errorf("%s %s has a body, and does not say that it may be refused with 413 and 415", method, path)
 			case method == "get" && (tagged != notModified || tagged != takes["if_none_match"]):
 				t.Errorf("%s %s: an ETag, If-None-Match and 304 belong together", method, path)
 			case takes["idempotency_key"] != (method != "get" && !unrepeatable[method+" "+path]) || takes["if_match"] != stale:
