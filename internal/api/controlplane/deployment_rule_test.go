@@ -151,3 +151,17 @@ func TestMembersOfListeners(t *testing.T) {
 		"source_config.listener_id cannot be changed.")
 	wantStatus(t, f.call(t, "PATCH", path, object{"source_config": object{"listener_id": nil, "listener_config": object{"k8s_namespace": nil}}}), http.StatusOK)
 }
+
+// TestACustomURLHoldsNoControlCharacters sends some of them, on create and on PATCH.
+func TestACustomURLHoldsNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	path, created := f.create(t, fromImage("image"))
+	for _, control := range []string{"\x00", "\n", "\x1b", "\u0085"} {
+		address := "https://agent.test/" + control
+		detail := "source_config.custom_url may not hold control characters."
+		wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromImage("bad"), "source_config.custom_url", address)), http.StatusBadRequest, detail)
+		wantDetail(t, f.call(t, "PATCH", path, object{"source_config": object{"custom_url": address}}), http.StatusBadRequest, detail)
+	}
+	f.wantUnchanged(t, path, created)
+}

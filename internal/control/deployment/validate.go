@@ -37,6 +37,7 @@ func validate(ref Ref, spec Spec, secrets []Secret) error {
 		}
 	}
 	r.configPath(spec.RevisionConfig.ConfigPath)
+	r.noControls("source_config.custom_url", spec.SourceConfig.CustomURL)
 	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
 	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
 	r.secrets(spec.Source, secrets)
@@ -121,9 +122,10 @@ func (r *rules) configPath(path *string) {
 	}
 }
 
-// noControls refuses control characters in a name that programs get as an argument, or as a path.
-func (r *rules) noControls(field string, name *string) {
-	if name != nil && strings.ContainsFunc(*name, unicode.IsControl) {
+// noControls refuses control characters in a text that programs get as an argument, as a path or
+// as an address.
+func (r *rules) noControls(field string, text *string) {
+	if text != nil && strings.ContainsFunc(*text, unicode.IsControl) {
 		r.Breaks("%s may not hold control characters.", field)
 	}
 }
