@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 const (
@@ -81,6 +82,28 @@ func TestARevisionThatFails(t *testing.T) {
 		read := f.call(t, "GET", path, nil)
 		if read.id("active_revision_id") != first || read.id("latest_revision_id") != id || read.id("status") != "READY" {
 			t.Errorf("after %s: %s", c.want, read.text)
+		}
+	}
+}
+
+// TestTheMessageOfAFailureIsBounded fails revisions with messages that a repository has made long,
+// and that are not UTF-8.
+func TestTheMessageOfAFailureIsBounded(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	path, created := f.create(t, fromGit("weather"))
+	ref := deployment.Ref{Workspace: f.own.workspace, Deployment: created.id("id")}
+	for message, want := range map[string]string{
+		strings.Repeat("x", 1<<20): strings.Repeat("x", 16<<10) + " ...", "a" + strings.Repeat("é", 1<<20): "a" + strings.Repeat("é", 8<<10-1) + " ...", "a\xff": "a\uFFFD",
+	} {
+		id := f.call(t, "PATCH", path, object{"secrets": []any{}}).id("latest_revision_id")
+		d, r, err := f.deployments.GetRevision(t.Context(), ref.Revision(id))
+		if err == nil {
+			err = f.deployments.Fail(t.Context(), d, r, "REASON", message)
+		}
+		check.Must(t, err)
+		if failed := f.call(t, "GET", path+"/revisions/"+id, nil); failed.id("status_message") != want {
+			t.Errorf("a message of %d bytes: got one of %d bytes", len(message), len(failed.id("status_message")))
 		}
 	}
 }

@@ -327,9 +327,21 @@ func (r Revision) Waited(now time.Time) Change {
 	return Change{Write: r.note(now, "", ""), Revision: r.Revision}
 }
 
-func (r Revision) note(now time.Time, reason, message string) table.Update {
+// maxMessage is the largest size of a message in bytes. Repositories and agents write parts of
+// messages, and an item with a very large message could not be stored.
+const maxMessage = 16 << 10
+
+// storable returns the beginning of a message, as UTF-8.
+func storable(message string) string {
 	message = strings.ToValidUTF8(message, "\uFFFD")
-	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: message, attrWaits: false}, table.Equals(attrStatus, string(r.Status)))
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + " ..."
+}
+
+func (r Revision) note(now time.Time, reason, message string) table.Update {
+	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: storable(message), attrWaits: false}, table.Equals(attrStatus, string(r.Status)))
 }
 
 // Losing counts a build that was lost; the revision's status stays.
@@ -387,7 +399,7 @@ func (r Revision) CutOff(now time.Time) Change {
 // ended ends a revision that does not run from then on.
 func (r Revision) ended(now time.Time, status Status, reason, message string) Change {
 	change := r.move(now, status)
-	change.Set[attrReason], change.Set[attrMessage] = reason, message
+	change.Set[attrReason], change.Set[attrMessage] = reason, storable(message)
 	change.Index = notReleased
 	return r.statusChange(change, status)
 }
