@@ -21,7 +21,7 @@ func newEngineOn(t *testing.T, tb table.Table) *workflowlocal.Engine {
 	t.Helper()
 	nothing := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 	engine, err := workflowlocal.New(workflowlocal.Config{
-		Table: tb, Definitions: statemachines.Files, Log: slog.New(slog.DiscardHandler),
+		Table: tb, Definitions: statemachines.Files, Log: slog.New(slog.DiscardHandler), Crashed: true,
 		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 		Functions:     map[string]workflow.TaskFunc{"rollout": nothing, "runner": nothing, "webhook": nothing},
 	})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/crash"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
@@ -40,10 +41,10 @@ type Manifest struct {
 }
 
 // left are the paths below the data directory that a backup leaves out: marks of running
-// processes, caches that builds fill again, files that the next start erases, and the files of the
-// table and of the keys, which the backup has as they were at one moment.
+// processes, reports of crashes, caches that builds fill again, files that the next start erases,
+// and the files of the table and of the keys, which the backup has as they were at one moment.
 var left = map[string]bool{
-	lockFile: true, lostAndFound: true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
+	lockFile: true, crashFile: true, crashFile + crash.Kept: true, lostAndFound: true, "builds/cache": true, "builds/running": true, "agents/running": true, "containers/running": true,
 	"builds/erased": true, "agents/erased": true, "agents/releases": true, "agents/s": true,
 	DatabaseFile: true, DatabaseFile + "-wal": true, DatabaseFile + "-shm": true, KeyFile: true,
 }

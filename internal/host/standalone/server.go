@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/crash"
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/base/outbound"
@@ -185,6 +186,8 @@ type Server struct {
 	room *budget.Budget
 	// space is the disk that the data directory is on.
 	space *disk.Space
+	// crashed is true if the previous server crashed.
+	crashed bool
 }
 
 // Open prepares a server: it takes the data directory, opens its files and listens. The caller
@@ -204,6 +207,9 @@ func Open(config Config) (server *Server, err error) {
 		return nil, err
 	}
 	s.closers.AddCloser(lock)
+	if err := s.watchForCrash(); err != nil {
+		return nil, err
+	}
 	s.clear()
 	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
 		return nil, err
@@ -218,6 +224,18 @@ func Open(config Config) (server *Server, err error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// crashFile is the file in the data directory to which the runtime writes why this process crashed.
+const crashFile = "crash"
+
+// watchForCrash looks whether the previous server crashed, and has a crash of this server noted.
+func (s *Server) watchForCrash() (err error) {
+	s.crashed, err = crash.Watch(s.path(crashFile))
+	if s.crashed {
+		s.config.Log.Warn("the previous server crashed", "report", s.path(crashFile+crash.Kept))
+	}
+	return err
 }
 
 // clear removes what killed backups and restores have left. The server works without this.

@@ -54,6 +54,16 @@ func (m *mortal) dieAfter(is func(revision.Revision) bool) {
 	}
 }
 
+// die ends the process now.
+func (m *mortal) die() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.dead {
+		m.dead = true
+		close(m.died)
+	}
+}
+
 // bury ends the remaining work of a process that has died.
 func (m *mortal) bury(s *server) {
 	close(m.buried)

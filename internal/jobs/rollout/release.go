@@ -336,7 +336,7 @@ func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deplo
 	if unusable, ok := errors.AsType[*deployment.StartError](err); ok {
 		status.Reason, status.Message = unusable.Reason, unusable.Message
 	} else if errors.Is(err, workflow.ErrServerDied) {
-		status.Message = "The server ended twice while it started this release, which is not started again. Deploy another revision."
+		status.Message = "The server crashed twice while it started this release, which is not started again. Deploy another revision."
 	}
 	if status.Reason == ReasonBuildOutdated {
 		err = errors.Join(err, r.Deployments.Rebuild(ctx, d, rev))

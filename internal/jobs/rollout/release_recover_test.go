@@ -206,7 +206,7 @@ func TestAttackAReleaseThatHasEndedTwoServers(t *testing.T) {
 		t.Error("it was started again")
 	}
 	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 100)
-	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != compute.ReasonInternal || !strings.Contains(last.Message, "ended twice") {
+	if last := events[len(events)-1]; err != nil || last.Type != "agent.crashed" || last.Reason != compute.ReasonInternal || !strings.Contains(last.Message, "crashed twice") {
 		t.Errorf("got %+v (%v)", last, err)
 	}
 }

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -167,6 +168,77 @@ func TestAServerThatIsKilledWhileARevisionFails(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestARolloutSurvivesAnyNumberOfKills kills server after server in the same step, before the step
+// did anything or after it did everything. Every other server dies with one of its first writes, in
+// its recovery.
+func TestARolloutSurvivesAnyNumberOfKills(t *testing.T) {
+	t.Parallel()
+	for _, step := range rolloutSteps {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s after=%v", step.name, after), func(t *testing.T) {
+				t.Parallel()
+				m := newMachine(t)
+				first := m.start(t, m.table)
+				first.minded(steady)
+				d := first.settle(t, first.create(t, tried()).Ref)
+				first.kill()
+				for death := range 6 {
+					mortal := newMortal(m.table)
+					if death%2 == 1 {
+						mortal.dieAtWrite(1 + death/2)
+					}
+					s := m.start(t, mortal)
+					s.minded(steady)
+					s.rollout.Trials = s.workflow
+					s.around = dying(t, mortal, step.name, after)
+					resumed := make(chan struct{})
+					go func() {
+						defer close(resumed)
+						if death == 0 {
+							_, _ = s.deployments.Patch(context.Background(), d.Ref, again("dev"))
+							return
+						}
+						_, _ = s.rollout.Restore(context.Background()), s.workflow.Resume(context.Background())
+					}()
+					<-mortal.died
+					mortal.bury(s)
+					<-resumed
+					m.builder.lose()
+					m.target.lose()
+				}
+				s := m.start(t, m.table)
+				s.minded(steady)
+				s.rollout.Trials = s.workflow
+				s.resume(t)
+				d = s.settle(t, d.Ref)
+				s.wantAtRest(t, d.Ref, revision.Deployed)
+				s.wantTried(t, d)
+				if n := len(s.revisions(t, d.Ref)); n != 2 {
+					t.Errorf("there are %d revisions, want 2", n)
+				}
+			})
+		}
+	}
+}
+
+// dying ends the process in a step, before or after it is performed. The rollout must not fail.
+func dying(t *testing.T, m *mortal, name string, after bool) func(context.Context, string, performFunc) (json.RawMessage, error) {
+	return func(ctx context.Context, step string, perform performFunc) (json.RawMessage, error) {
+		switch {
+		case step == "Fail":
+			t.Errorf("the rollout fails")
+		case step != name:
+			return perform(ctx)
+		case after:
+			if answer, err := perform(ctx); err != nil {
+				return answer, err
+			}
+		}
+		m.die()
+		return nil, m.hang()
 	}
 }
 

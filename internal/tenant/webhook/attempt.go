@@ -67,7 +67,7 @@ func (s *Store) attempt(ctx context.Context, ref DeliveryRef, condemned bool) (n
 	case err != nil:
 		return next{}, err
 	case d.Status == Pending && condemned:
-		return s.note(ctx, d, Webhook{}, outcome{failure: "The server ended twice while it sent this message.", final: true})
+		return s.note(ctx, d, Webhook{}, outcome{failure: "The server crashed twice while it sent this message.", final: true})
 	case d.Status != Pending || s.Now().Before(d.Due):
 		return d.next(s.Now()), nil
 	}

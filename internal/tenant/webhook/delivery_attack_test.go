@@ -35,7 +35,7 @@ func newEngine(tb table.Table, function workflow.TaskFunc) (*local.Engine, error
 		return nil, err
 	}
 	return local.New(local.Config{
-		Table: tb, Definitions: fstest.MapFS{"webhook.asl.json": {Data: machine}}, Log: slog.New(slog.DiscardHandler),
+		Table: tb, Definitions: fstest.MapFS{"webhook.asl.json": {Data: machine}}, Log: slog.New(slog.DiscardHandler), Crashed: true,
 		Substitutions: map[string]string{"WebhookFunctionArn": "webhook"}, Functions: map[string]workflow.TaskFunc{"webhook": function},
 	})
 }
@@ -108,7 +108,7 @@ func TestAttackADeliveryThatEndsTheServer(t *testing.T) {
 		running = len(list.Items) > 0
 	}
 	d := f.deliveries(w.Ref)[0]
-	if d.Status != webhook.Failed || !strings.Contains(d.Failure, "The server ended twice") || len(f.receiver.all()) != 0 {
+	if d.Status != webhook.Failed || !strings.Contains(d.Failure, "The server crashed twice") || len(f.receiver.all()) != 0 {
 		t.Errorf("the delivery is %s (%s) after the receiver was told %d times", d.Status, d.Failure, len(f.receiver.all()))
 	}
 	f.moveTo(f.clock.Now().Add(time.Hour))

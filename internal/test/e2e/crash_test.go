@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
+// TestServerIsKilledDuringARollout several times in the same step, also right after a restart.
 func TestServerIsKilledDuringARollout(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -32,6 +33,13 @@ func TestServerIsKilledDuringARollout(t *testing.T) {
 			revision := value(created.LatestRevision)
 			if point.status != "" {
 				agent.awaitStatus(t, revision, point.status)
+			}
+			for range 3 {
+				s.kill9(t)
+				s.restart(t)
+				if point.status != "" {
+					agent.awaitStatus(t, revision, point.status)
+				}
 			}
 			s.kill9(t)
 			gate.open(t)

@@ -113,7 +113,7 @@ func (s *slot) launch(ctx context.Context) (running Replica, failure *compute.St
 	switch {
 	case tried:
 	case errors.Is(err, workflow.ErrServerDied):
-		return nil, Failed(compute.ReasonInternal, "The server ended twice while it started this release, which is not started again. Deploy another revision.")
+		return nil, Failed(compute.ReasonInternal, "The server crashed twice while it started this release, which is not started again. Deploy another revision.")
 	case ctx.Err() != nil:
 		return nil, Failed(compute.ReasonInternal, "The server did not start the agent in time: it tries starts that may have ended it one after the other. Deploy the revision again.")
 	default:

@@ -30,8 +30,8 @@ const (
 	deadlyRevision = "SLIPWAY_TEST_DEADLY_REVISION"
 )
 
-// deadlyCode is the exit code of a server that ended because of the start of an agent.
-const deadlyCode = 3
+// deadlyCode is the exit code of a server that crashed because of the start of an agent.
+const deadlyCode = 2
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(deadlyFile); file != "" {
@@ -61,7 +61,8 @@ type deadlyPrepared struct {
 
 func (p deadlyPrepared) Start(ctx context.Context) (replica.Replica, *compute.Status) {
 	if p.spec.Revision == p.of.poison {
-		os.Exit(deadlyCode)
+		go panic("poison")
+		select {}
 	}
 	p.of.starts.Add(1)
 	return p.counted.Start(ctx)
@@ -76,7 +77,7 @@ func newTrying(host replica.Host, file string) (*replica.Target, *local.Engine, 
 	idle := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 	engine, err := local.New(local.Config{
 		Table: tb, Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(`{"StartAt": "End", "States": {"End": {"Type": "Succeed"}}}`)}},
-		Functions: map[string]workflow.TaskFunc{"work": idle}, Log: slog.New(slog.DiscardHandler),
+		Functions: map[string]workflow.TaskFunc{"work": idle}, Log: slog.New(slog.DiscardHandler), Crashed: true,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -32,6 +32,9 @@ type Config struct {
 	// work that has no attempt left. The engine continues their executions however often a
 	// server has died with them.
 	CountAttempts []workflow.Machine
+	// Crashed says that the process of the previous engine, if it died, ended by a fault of its
+	// own: it was not killed.
+	Crashed bool
 	// Now returns the time. The default is the machine's clock.
 	Now clock.Clock
 	// Log gets one line for each execution that failed, and errors that are returned to no
@@ -61,6 +64,7 @@ func New(config Config) (*Engine, error) {
 		machines:   machines,
 		functions:  config.Functions,
 		counted:    config.CountAttempts,
+		crashed:    config.Crashed,
 		now:        config.Now,
 		log:        cmp.Or(config.Log, slog.Default()),
 		observe:    config.Observer,

@@ -24,23 +24,30 @@
 //
 // # Work that ends the server
 //
-// A panic of a Task is an error of the Task. An event that ends the process without a panic (a
-// fatal error of the Go runtime, lack of memory in the kernel, os.Exit) would end each later
-// server too, because Resume continues with the same Task. So the engine notes in the table
-// that it runs, and takes the note away when it ends normally. An engine that finds the note
-// of another engine knows that the other one died, and marks each execution that it then
-// resumes within a Task. The execution loses that mark as soon as it leaves the state. When
-// the server dies once more, the executions that still have the mark, in the same state, are
+// A panic of a Task is an error of the Task. An event that ends the process without such an error
+// (a fatal error of the Go runtime, a panic of another goroutine, lack of memory in the kernel)
+// would end each later server too, because Resume continues with the same Task. So the engine
+// notes in the table that it runs, and takes the note away when it ends normally. An engine that
+// finds the note of another engine knows that the other one died, and marks each execution that
+// it then resumes within a Task. The execution loses that mark as soon as it leaves the state.
+//
+// Config.Crashed says whether the process crashed by itself. If it did not, it was killed, and this
+// says little about the Task: an operator, a supervisor or a power failure may kill servers any
+// number of times, so no number of kills ends an execution. But the kernel may kill a server whose
+// Task takes too much memory. So from the second death in a state on, the Task begins after a
+// pause, which grows to a minute. During the pause the server does everything else, and people can
+// end the work.
+//
+// When servers crash twice, the executions that were in the same state at both crashes are
 // suspects:
 //
 //   - The only suspect is not tried a third time: its Task fails with ServerDiedError, which no
 //     Retry covers. The Catch of a rollout ends the revision as failed with INTERNAL_ERROR.
 //   - If there are several suspects, all but one may be innocent. They are resumed one after the
 //     other, each marked as being alone; everything else continues meanwhile. When the server
-//     dies again, the suspect that was alone fails in this way, and the rest is resumed as after
-//     a first death.
+//     crashes again, the suspect that was alone fails in this way, and the rest is resumed as after
+//     a first crash.
 //
-// So an operator who kills a server twice while the same Task of a rollout is under way, and
-// no other work is under way, ends that rollout. Executions of Config.CountAttempts are never
-// suspects: a run has three attempts of its own.
+// Executions of Config.CountAttempts are neither suspects nor paused: a run has three attempts of
+// its own. Try treats work outside of executions in the same way.
 package local

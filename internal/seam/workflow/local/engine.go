@@ -29,6 +29,8 @@ type Engine struct {
 	functions map[string]workflow.TaskFunc
 	// counted are the machines of Config.CountAttempts.
 	counted []workflow.Machine
+	// crashed is Config.Crashed.
+	crashed bool
 	now     clock.Clock
 	log     *slog.Logger
 	// observe is nil when there is no observer.

@@ -21,17 +21,34 @@ const ServerDiedError = "ServerDied"
 // noteLimit bounds the write that notes the engine's end.
 const noteLimit = 5 * time.Second
 
+// firstPause and maxPause bound the pause before work with which several servers died.
+const firstPause, maxPause = time.Second, time.Minute
+
 // resumed notes in which state an execution was continued after a server had died. It is
 // stored before the state's Task is tried again. It is removed when the execution has left the
 // state, when the Task has failed in the ordinary way, or when the server has ended normally.
 type resumed struct {
 	State string `json:"state"`
+	// Deaths counts the servers that died while the execution was in the state.
+	Deaths int `json:"deaths,omitempty"`
+	// Crashed is true if one of these servers crashed.
+	Crashed bool `json:"crashed,omitempty"`
 	// Alone is true if no other suspect was tried beside this one.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// suspect is an execution that was continued after a server's death, and was in the same state
-// when the next server died.
+// pauseAfter is the pause before work is begun again with which so many servers died. Servers that
+// were killed say nothing about the work. If the work makes the kernel kill the server, the server
+// serves everything else during the pause, and people can end the work.
+func pauseAfter(deaths int) time.Duration {
+	if deaths < 2 {
+		return 0
+	}
+	return min(firstPause<<min(deaths-2, 10), maxPause)
+}
+
+// suspect is an execution that was continued after a server's crash, and was in the same state
+// when a later server crashed.
 type suspect struct {
 	claim *claim
 	x     *execution
@@ -85,17 +102,30 @@ func (x *execution) resumeAfter(died bool) bool {
 	if state == nil || state.Type != asl.Task || x.at.RetryAt.After(x.engine.now()) || slices.Contains(x.engine.counted, x.record.Machine) {
 		return false // it was not at work
 	}
-	if x.record.Resumed != nil && x.record.Resumed.State == x.at.State {
+	before := x.deaths()
+	if before.Crashed && x.engine.crashed {
 		return true
 	}
-	x.noteResumed(false)
+	x.noteResumed(resumed{Deaths: before.Deaths + 1, Crashed: before.Crashed || x.engine.crashed})
 	return false
 }
 
+// deaths returns the note of the deaths in the present state.
+func (x *execution) deaths() resumed {
+	if x.record.Resumed == nil || x.record.Resumed.State != x.at.State {
+		return resumed{}
+	}
+	return *x.record.Resumed
+}
+
 // noteResumed makes sure that, before the execution acts, it is stored that it was continued
-// after a death.
-func (x *execution) noteResumed(alone bool) {
-	x.record.Resumed, x.unsaved = &resumed{State: x.at.State, Alone: alone}, true
+// after a death. Then it acts after a pause, if servers died before.
+func (x *execution) noteResumed(note resumed) {
+	note.State = x.at.State
+	x.record.Resumed, x.unsaved = &note, true
+	if pause := pauseAfter(note.Deaths); pause > 0 {
+		x.at.RetryAt = x.engine.now().Add(pause)
+	}
 }
 
 // clearResumed forgets that the execution was resumed.
@@ -134,7 +164,7 @@ func (e *Engine) try(suspects []suspect) {
 	}
 	for _, s := range suspects {
 		if s.x.condemned = guilty(s); !s.x.condemned {
-			s.x.noteResumed(false)
+			s.x.noteResumed(resumed{Crashed: true})
 		}
 		e.carryOn(s.claim, s.x)
 	}
@@ -143,7 +173,7 @@ func (e *Engine) try(suspects []suspect) {
 // tryInTurn continues each suspect when the previous one has left its state. When the engine
 // closes, the stored records of the rest stay as they are.
 func (e *Engine) tryInTurn(suspects []suspect) {
-	e.log.Warn("servers died while they worked on these executions, which are gone on with one after the other", "executions", len(suspects))
+	e.log.Warn("servers crashed while they worked on these executions, which are gone on with one after the other", "executions", len(suspects))
 	for _, s := range suspects {
 		if e.closing.Err() != nil {
 			e.free(s.claim)
@@ -151,7 +181,7 @@ func (e *Engine) tryInTurn(suspects []suspect) {
 		}
 		progressed := make(chan struct{})
 		s.x.progressed = progressed
-		s.x.noteResumed(true)
+		s.x.noteResumed(resumed{Crashed: true, Alone: true})
 		e.carryOn(s.claim, s.x)
 		select {
 		case <-progressed:
@@ -160,12 +190,12 @@ func (e *Engine) tryInTurn(suspects []suspect) {
 	}
 }
 
-// condemn fails the Task of a state that has ended a server twice, without another attempt.
+// condemn fails the Task of a state in which servers crashed twice, without another attempt.
 func (x *execution) condemn(state *asl.State) error {
 	x.condemned = false
 	x.clearResumed()
-	x.engine.log.Error("execution is not tried again: servers died while they worked on it",
+	x.engine.log.Error("execution is not tried again: servers crashed while they worked on it",
 		"machine", x.record.Machine, "name", x.record.Name, "state", state.Name)
-	cause := fmt.Sprintf("The server ended twice while it worked on the state '%s'.", state.Name)
+	cause := fmt.Sprintf("The server crashed twice while it worked on the state '%s'.", state.Name)
 	return x.catch(state, failureOf(&workflow.TaskError{Name: ServerDiedError, Cause: cause}))
 }

@@ -12,10 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/crash"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
@@ -32,12 +34,25 @@ const (
 	deadlyRound  = "SLIPWAY_TEST_DEADLY_ROUND"
 )
 
-// deadlyCode is the exit code of a server that a Task has ended.
-const deadlyCode = 3
+// deadlyCode is the exit code of a server that a Task has crashed.
+const deadlyCode = 2
+
+// reportOf is the file with the report of a crashed server.
+func reportOf(file string) string { return file + ".crash" }
+
+// die ends the process with a crash, or, in a round that begins with "killed", as a kill does.
+func die() {
+	if strings.HasPrefix(os.Getenv(deadlyRound), "killed") {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	} else {
+		go panic("poison")
+	}
+	select {}
+}
 
 // newDeadlyEngine makes an engine whose machine does work, and catches its failure. The input of an
 // execution is its name, which tells the function whose work it does.
-func newDeadlyEngine(tb table.Table, function workflow.TaskFunc, observe func(local.Event), counted ...workflow.Machine) (*local.Engine, error) {
+func newDeadlyEngine(tb table.Table, crashed bool, function workflow.TaskFunc, observe func(local.Event), counted ...workflow.Machine) (*local.Engine, error) {
 	const states = `"Work": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "ResultPath": null,
 		"Parameters": {"FunctionName": "work", "Payload.$": "$"},
 		"Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 5}],
@@ -45,7 +60,7 @@ func newDeadlyEngine(tb table.Table, function workflow.TaskFunc, observe func(lo
 		"GiveUp": {"Type": "Succeed"}`
 	return local.New(local.Config{
 		Table: tb, Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(`{"StartAt": "Work", "States": {` + states + `}}`)}},
-		Functions: works(function), Observer: observe, Log: slog.New(slog.DiscardHandler), CountAttempts: counted,
+		Functions: works(function), Observer: observe, Log: slog.New(slog.DiscardHandler), CountAttempts: counted, Crashed: crashed,
 	})
 }
 
@@ -62,12 +77,16 @@ func deadlyServer() error {
 		switch {
 		case string(payload) == `"b-poison"`:
 			others.Wait()
-			os.Exit(deadlyCode)
+			die()
 		case beside:
 			others.Done()
 			<-ctx.Done()
 		}
 		return nil, nil
+	}
+	crashed, err := crash.Watch(reportOf(os.Getenv(deadlyFile)))
+	if err != nil {
+		return err
 	}
 	tb, err := sqlite.Open(os.Getenv(deadlyFile))
 	if err != nil {
@@ -77,13 +96,13 @@ func deadlyServer() error {
 	if os.Getenv(deadlyRound) == "counted" {
 		counted = append(counted, "m")
 	}
-	engine, err := newDeadlyEngine(tb, function, nil, counted...)
+	engine, err := newDeadlyEngine(tb, crashed, function, nil, counted...)
 	if err != nil {
 		return err
 	}
-	if os.Getenv(deadlyRound) == "trial" {
+	if strings.HasSuffix(os.Getenv(deadlyRound), "trial") {
 		return tryAll(engine, func() error {
-			os.Exit(deadlyCode)
+			die()
 			return nil
 		})
 	}
@@ -110,10 +129,23 @@ func dieWith(t *testing.T, file, round string, starts ...string) {
 	check.Must(t, err)
 	server := exec.Command(os.Args[0])
 	server.Env = append(os.Environ(), deadlyFile+"="+file, deadlyRound+"="+round, deadlyStarts+"="+string(names))
-	output, err := server.CombinedOutput()
-	if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != deadlyCode {
-		t.Fatalf("the server ended with %v, want exit code %d\n%s", err, deadlyCode, output)
+	want := deadlyCode
+	if strings.HasPrefix(round, "killed") {
+		want = -1 // by a signal
 	}
+	output, err := server.CombinedOutput()
+	if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != want {
+		t.Fatalf("the server ended with %v, want exit code %d\n%s", err, want, output)
+	}
+}
+
+// crashed reports whether the previous server crashed. The test's own process does not watch for a
+// crash, because such a watch is for one server in a process.
+func crashed(t *testing.T, file string) bool {
+	t.Helper()
+	info, err := os.Stat(reportOf(file))
+	check.Must(t, err)
+	return info.Size() > 0
 }
 
 // survivor is a server in the test's own process that continues after deaths.
@@ -128,7 +160,7 @@ func survive(t *testing.T, file string, counted ...workflow.Machine) *survivor {
 	t.Helper()
 	s := &survivor{history: newHistory()}
 	var err error
-	s.Engine, err = newDeadlyEngine(fixtures.TableAt(t, file), func(_ context.Context, payload json.RawMessage) (json.RawMessage, error) {
+	s.Engine, err = newDeadlyEngine(fixtures.TableAt(t, file), crashed(t, file), func(_ context.Context, payload json.RawMessage) (json.RawMessage, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.called = append(s.called, string(payload))
@@ -190,7 +222,7 @@ func TestServersThatEndAsTheyShouldDoNotCount(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "alone", "b-poison")
 	closing := fixtures.TableAt(t, file)
-	stuck, err := newDeadlyEngine(closing, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+	stuck, err := newDeadlyEngine(closing, crashed(t, file), func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}, nil)
@@ -218,5 +250,25 @@ func TestMachinesThatCountTheirAttemptsAreResumed(t *testing.T) {
 	s.await("b-poison")
 	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `"b-poison"` {
 		t.Errorf("it ended with %s %s; want it done", got.Status, got.Output)
+	}
+}
+
+// TestATaskSurvivesAnyNumberOfKills, also beside one crash, which may have had another cause. From
+// the second death on, it begins after a pause.
+func TestATaskSurvivesAnyNumberOfKills(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "killed", "b-poison")
+	for _, round := range []string{"killed", "crashed", "killed"} {
+		dieWith(t, file, round)
+	}
+	began := time.Now()
+	s := survive(t, file)
+	s.await("b-poison")
+	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `"b-poison"` {
+		t.Errorf("it ended with %s %s; want it done", got.Status, got.Output)
+	}
+	if paused, want := time.Since(began), 4*time.Second; paused < want {
+		t.Errorf("it was tried again after %s; want a pause of %s after four deaths", paused, want)
 	}
 }

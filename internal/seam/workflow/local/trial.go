@@ -5,29 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// attrTrial says how far the trial of a piece of work is.
-const attrTrial = "trial"
+// attrTrial says how far the trial of a piece of work is. attrDeaths counts the servers that died
+// while they did it.
+const attrTrial, attrDeaths = "trial", "deaths"
 
 // A piece of work outside of executions is noted when it begins, and the note is removed when
-// it has ended. A note that outlives its server is a suspicion.
+// it has ended. A note that outlives its server is a suspicion if the server crashed.
 const (
 	trialFresh     = "fresh"     // it was done beside other work
-	trialAlone     = "alone"     // a server had died with it, so it was done alone
-	trialCondemned = "condemned" // two servers have died with it
+	trialAlone     = "alone"     // a server had crashed with it, so it was done alone
+	trialCondemned = "condemned" // two servers have crashed with it
 )
 
 // allTrials is the number of turns. There are never as many pieces of fresh work.
 const allTrials = math.MaxInt64
 
-// Try implements workflow.Trials. Work whose note a dead server has left is done while no
-// other such work is done. A note which says that such work was done alone condemns it. An
-// engine that is closing writes no more notes.
+// Try implements workflow.Trials. Work whose note a crashed server has left is done while no
+// other such work is done. A note which says that such work was done alone condemns it. Work whose
+// note killed servers have left is done after a pause. An engine that is closing writes no more
+// notes.
 //
 // Work that must be alone waits until the work before it has ended, and later work waits behind
 // it. Both stop waiting when ctx ends.
@@ -39,53 +43,89 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 	if err != nil {
 		return fmt.Errorf("note that the server runs: %w", err)
 	}
-	key := keys.Trial(name)
-	note, err := e.table.Get(ctx, key)
-	if err != nil && !errors.Is(err, table.ErrNotFound) {
-		return fmt.Errorf("get trial of %s: %w", name, err)
-	}
-	state := ""
-	if note != nil {
-		state = note.Text(attrTrial)
-	}
+	t := trial{name: name, key: keys.Trial(name), state: trialFresh, turns: 1}
+	note, err := e.table.Get(ctx, t.key)
 	switch {
-	case state == trialCondemned:
+	case errors.Is(err, table.ErrNotFound):
+		return e.tryNoted(ctx, t, work)
+	case err != nil:
+		return fmt.Errorf("get trial of %s: %w", name, err)
+	case note.Text(attrTrial) == trialCondemned:
 		return workflow.ErrServerDied
-	case state == trialAlone && died:
-		e.log.ErrorContext(ctx, "work is not tried again: servers died while they did it", "work", name)
-		if err := e.noteTrial(ctx, key, trialCondemned); err != nil {
+	case !died:
+		return e.tryNoted(ctx, t, work)
+	}
+	t.deaths = note.Int(attrDeaths) + 1
+	switch crashedBefore := note.Text(attrTrial) == trialAlone; {
+	case crashedBefore && e.crashed:
+		e.log.ErrorContext(ctx, "work is not tried again: servers crashed while they did it", "work", name)
+		t.state = trialCondemned
+		if err := e.noteTrial(ctx, t); err != nil {
 			return err
 		}
 		return workflow.ErrServerDied
-	case state == trialFresh && died:
-		return e.tryNoted(ctx, key, trialAlone, allTrials, work)
+	case crashedBefore || e.crashed:
+		t.state, t.turns = trialAlone, allTrials
 	}
-	return e.tryNoted(ctx, key, trialFresh, 1, work)
+	return e.tryNoted(ctx, t, work)
+}
+
+// trial is a piece of work under a note.
+type trial struct {
+	name   string
+	key    table.Key
+	state  string
+	deaths int64
+	// turns is the number of turns that the work needs.
+	turns int64
 }
 
 // tryNoted does the work under a note when it has its turns. The note is also removed when the
 // work panics: a panic ends the work, but not the server.
-func (e *Engine) tryNoted(ctx context.Context, key table.Key, trial string, turns int64, work func() error) error {
-	if err := e.trials.Acquire(ctx, turns); err != nil {
+func (e *Engine) tryNoted(ctx context.Context, t trial, work func() error) error {
+	if err := e.pauseTrial(ctx, t); err != nil {
+		return err
+	}
+	if err := e.trials.Acquire(ctx, t.turns); err != nil {
 		return fmt.Errorf("wait for other trials: %w", err)
 	}
-	defer e.trials.Release(turns)
-	if err := e.noteTrial(ctx, key, trial); err != nil {
+	defer e.trials.Release(t.turns)
+	if err := e.noteTrial(ctx, t); err != nil {
 		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 		defer cancel()
-		if err := e.table.Transact(ctx, table.Delete{Key: key}); err != nil {
-			e.log.ErrorContext(ctx, "the end of work could not be noted: if the server dies, the work is suspected", "work", key.SK, "error", err)
+		if err := e.table.Transact(ctx, table.Delete{Key: t.key}); err != nil {
+			e.log.ErrorContext(ctx, "the end of work could not be noted: if the server dies, the work is suspected", "work", t.name, "error", err)
 		}
 	}()
 	return work()
 }
 
-func (e *Engine) noteTrial(ctx context.Context, key table.Key, trial string) error {
-	item := table.Item{Key: key, Attrs: table.Attrs{attrKind: "trial", attrSchema: int64(1), attrTrial: trial}}
-	if err := e.table.Transact(ctx, table.Put{Item: item}); err != nil {
+// pauseTrial waits before work with which several servers died, for at most half of the time that
+// ctx leaves for the work.
+func (e *Engine) pauseTrial(ctx context.Context, t trial) error {
+	pause := pauseAfter(int(t.deaths))
+	if pause == 0 {
+		return nil
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		pause = min(pause, time.Until(deadline)/2)
+	}
+	e.log.WarnContext(ctx, "servers died while they did this work, which is done after a pause", "work", t.name, "deaths", t.deaths, "pause", pause)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.closing, cancel)()
+	if !clock.Sleep(ctx, pause) {
+		return fmt.Errorf("pause before a trial: %w", ctx.Err())
+	}
+	return nil
+}
+
+func (e *Engine) noteTrial(ctx context.Context, t trial) error {
+	attrs := table.Attrs{attrKind: "trial", attrSchema: int64(1), attrTrial: t.state, attrDeaths: t.deaths}
+	if err := e.table.Transact(ctx, table.Put{Item: table.Item{Key: t.key, Attrs: attrs}}); err != nil {
 		return fmt.Errorf("note a trial: %w", err)
 	}
 	return nil

@@ -22,11 +22,12 @@ func tryAll(engine *local.Engine, poison func() error) error {
 	return errors.Join(innocent, engine.Try(context.Background(), "poison", poison))
 }
 
-// newTrial is an engine that continues after deaths.
-func newTrial(t *testing.T, tb table.Table) *local.Engine {
+// newTrial is an engine that continues after the death of a server, which crashed if crashed is
+// true.
+func newTrial(t *testing.T, tb table.Table, crashed bool) *local.Engine {
 	t.Helper()
 	noFunction := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
-	engine, err := newDeadlyEngine(tb, noFunction, nil)
+	engine, err := newDeadlyEngine(tb, crashed, noFunction, nil)
 	check.Must(t, err)
 	t.Cleanup(func() { cutOff(engine) })
 	return engine
@@ -53,7 +54,7 @@ func TestAttackWorkThatEndsTheServer(t *testing.T) {
 	dieWith(t, file, "trial")
 	dieWith(t, file, "trial")
 	for range 2 {
-		engine := newTrial(t, fixtures.TableAt(t, file))
+		engine := newTrial(t, fixtures.TableAt(t, file), true)
 		wantTrial(t, engine, "poison", workflow.ErrServerDied)
 		wantTrial(t, engine, "innocent", nil)
 		wantTrial(t, engine, "new", nil)
@@ -66,7 +67,31 @@ func TestWorkIsTriedAgainAfterOneDeath(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "trial")
-	wantTrial(t, newTrial(t, fixtures.TableAt(t, file)), "poison", nil)
+	wantTrial(t, newTrial(t, fixtures.TableAt(t, file), true), "poison", nil)
+}
+
+// TestWorkSurvivesAnyNumberOfKills, and is done after a pause, for which it waits no longer than
+// half of the time that its context leaves.
+func TestWorkSurvivesAnyNumberOfKills(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	for _, round := range []string{"trial", "killed trial", "killed trial"} {
+		dieWith(t, file, round)
+	}
+	inBubbleOver(t, file, func(t *testing.T, tb *outsideTable) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		engine, began := newTrial(t, tb, false), time.Now()
+		err := engine.Try(ctx, "poison", func() error {
+			if paused, want := time.Since(began), 1500*time.Millisecond; paused != want {
+				t.Errorf("it was done after %s, want %s", paused, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // TestWorkThatFailsIsNoSuspect in whichever way it fails.
@@ -74,7 +99,7 @@ func TestWorkThatFailsIsNoSuspect(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "trial")
-	engine, trouble := newTrial(t, fixtures.TableAt(t, file)), errors.New("trouble")
+	engine, trouble := newTrial(t, fixtures.TableAt(t, file), true), errors.New("trouble")
 	for range 3 {
 		if err := engine.Try(t.Context(), "poison", func() error { return trouble }); !errors.Is(err, trouble) {
 			t.Errorf("got %v", err)
@@ -90,7 +115,7 @@ func TestASuspectWaitsNoLongerThanItsContext(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.db")
 	dieWith(t, file, "trial")
 	inBubbleOver(t, file, func(t *testing.T, tb *outsideTable) {
-		engine := newTrial(t, tb)
+		engine := newTrial(t, tb, true)
 		slow, end := make(chan error), make(chan struct{})
 		go func() {
 			slow <- engine.Try(t.Context(), "slow", func() error {
