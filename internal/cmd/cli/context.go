@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -40,7 +39,7 @@ func newContextAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME --url URL", Short: "Keep a server under a name", Long: contextAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := CheckURL("--url", server.URL); err != nil {
+			if err := client.CheckURL("--url", server.URL); err != nil {
 				return exit.Usage(err)
 			}
 			key, err := readKey(cmd)
@@ -70,16 +69,6 @@ func newContextAdd() *cobra.Command {
 	cmd.Flags().StringVar(&server.URL, "url", "", "address of the server")
 	cmd.Flags().StringVar(&server.Tenant, "tenant", "", "workspace id (default: the workspace of the key)")
 	return output.WithJSON(cmd)
-}
-
-// CheckURL returns an error unless the address, which a flag or a variable has, can be that of a
-// server.
-func CheckURL(name, address string) error {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return fmt.Errorf("%s must be the http or https address of a server, not %q", name, address)
-	}
-	return nil
 }
 
 // readKey takes the key from the environment, a person at a terminal, or stdin. A missing key is an

@@ -102,7 +102,7 @@ func newLogin() *cobra.Command {
 // loginContext returns the context to sign in to, and its name.
 func loginContext(all contexts, address, name string) (string, savedServer, error) {
 	if address != "" {
-		if err := CheckURL("--url", address); err != nil {
+		if err := client.CheckURL("--url", address); err != nil {
 			return "", savedServer{}, err
 		}
 		parsed, _ := url.Parse(address) // CheckURL has parsed it

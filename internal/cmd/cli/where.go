@@ -83,7 +83,7 @@ func CompleteServer(server *client.Server) error {
 		}
 		return nil
 	}
-	if err := CheckURL(from, server.URL); err != nil {
+	if err := client.CheckURL(from, server.URL); err != nil {
 		return exit.Usage(err)
 	}
 	server.Key, server.Tenant = cmp.Or(server.Key, os.Getenv("SLIPWAY_API_KEY")), cmp.Or(server.Tenant, os.Getenv("SLIPWAY_TENANT_ID"))

@@ -38,6 +38,20 @@ func testConfig(t *testing.T) config {
 	return c
 }
 
+// TestTheBaseURLIsRefusedAsByTheServer of one machine: it must be the address of a whole server.
+func TestTheBaseURLIsRefusedAsByTheServer(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"": "", "https://agents.example.com": "", "https://agents.example.com/": "",
+		"https://agents.example.com/slipway": `--base-url must have no path, not "/slipway"`,
+		"agents.example.com":                 `--base-url must be the http or https address of a server`,
+	} {
+		if err := (&config{BaseURL: address}).complete(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", address, err, want)
+		}
+	}
+}
+
 func TestOpenSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -88,8 +89,11 @@ func terminal(w io.Writer) io.Writer {
 	return io.Discard
 }
 
-// complete makes the paths absolute, because other programs get them.
+// complete checks the flags, and makes the paths absolute, because other programs get them.
 func (c *config) complete() error {
+	if err := client.CheckBaseURL(c.BaseURL); err != nil {
+		return err
+	}
 	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 || c.IndexLag < 0 || c.TableLatency < 0 || c.KeyLatency < 0 {
 		return errors.New("a duration must not be negative")
 	}

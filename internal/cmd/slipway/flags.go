@@ -7,13 +7,12 @@ import (
 	"net"
 	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/cmd/cli"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
@@ -23,14 +22,8 @@ var registryForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[a
 // checkFlags returns an error for values of flags with which a server would start, but would not do
 // what the flags ask for.
 func checkFlags(ctx context.Context, flags *pflag.FlagSet, config standalone.Config, rate float64) error {
-	if config.BaseURL != "" {
-		if err := cli.CheckURL("--base-url", config.BaseURL); err != nil {
-			return err
-		}
-		address, _ := url.Parse(config.BaseURL) // CheckURL has parsed it
-		if strings.Trim(address.Path, "/") != "" {
-			return fmt.Errorf("--base-url must have no path, not %q: the console and the registry of images are at the root of an address", address.Path)
-		}
+	if err := client.CheckBaseURL(config.BaseURL); err != nil {
+		return err
 	}
 	if err := checkListen(ctx, config.Listen); err != nil {
 		return err
