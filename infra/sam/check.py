@@ -1,8 +1,8 @@
 """Transforms template.yaml as CloudFormation will, and checks what only shows then: whether
 streaming routes stream, whether every method asks its authorizer, whether everything calls
 functions by their aliases, and, for each environment of samconfig.toml, whether the result is
-within AWS's quotas (quotas.py, concurrency.py) and, for the longest name of a stack, within the
-bounds of this project. Nothing is sent anywhere.
+within AWS's quotas (quotas.py, concurrency.py) and, for the longest name of a stack and long values
+of all parameters, within the bounds of this project. Nothing is sent anywhere.
 
 Usage: check.py template.yaml
 """
@@ -144,7 +144,7 @@ def main(path):
             deployed = transform(path, overrides | EVERYTHING)
             problems += aliases.check(deployed["Resources"])
             problems += concurrency.check(deployed, overrides)
-            problems += quotas.check(deployed, nodes, parameters["stack_name"], parameters["region"])
+            problems += quotas.check(deployed, nodes, parameters["stack_name"], parameters["region"], overrides)
     for template, paths in ((transform(path, EVERYTHING), nodes), (transform(Path(path).parent / "infra" / "network.yaml"), ())):
         problems += quotas.exceeded(template, paths, "s" * quotas.LONGEST_STACK, quotas.LONGEST_REGION)
     for problem in problems:

@@ -20,6 +20,15 @@ SHARE = 0.8
 LONGEST_STACK, LONGEST_PREFIX, LONGEST_REGION = 35, 21, "ap-southeast-1"  # infra/README.md (Names) says the first, and the template the second
 POLICY_BOUND = 10_240  # bytes of the resource policy of a function, half of what AWS takes
 PATHS_BOUND = 150  # resources of the API, half of the quota
+ENVIRONMENT = 4_096  # bytes of the variables of a function
+# The characters, in the longest environment, of the parameters whose length the template does not
+# bound: each is as long as a value that somebody may want together with all others. A single
+# parameter may be longer while others are shorter.
+TEXTS = {
+    "AlbListenerArn": 140, "AlbUrl": 100, "BaseUrl": 80, "ClientAddressHeader": 30, "DomainName": 72, "GitHubApp": 120, "GitHubUrl": 50, "GitHubWebhook": 120,
+    "Issuers": 250, "MemberIssuers": 180, "PrivateAddresses": 60, "Quotas": 160, "TableNameOverride": 60, "Version": 40, "VpcId": 21,
+    "Subnets": 3 * 25, "SecurityGroups": 2 * 21, "CdnNetworks": 4 * 19,
+}
 # The bytes that the policy of a resource may have, by the type of the resource, with the property
 # that has the policy.
 POLICIES = {"AWS::KMS::Key": ("KeyPolicy", 32_768), "AWS::S3::BucketPolicy": ("PolicyDocument", 20_480), "AWS::SQS::QueuePolicy": ("PolicyDocument", 8_192)}
@@ -62,6 +71,8 @@ def resolve(value, names):
         if function == "Fn::If":
             branches = [resolve(branch, names) for branch in argument[1:] if branch != {"Ref": "AWS::NoValue"}]
             return max(branches, key=lambda branch: len(json.dumps(branch)), default="")
+        if function == "Fn::FindInMap" and argument[0] in names.get("mappings", {}):
+            return max((str(values[argument[2]]) for values in names["mappings"][argument[0]].values()), key=len)
         if function.startswith("Fn::"):
             return resolve(argument, names)
     return {key: resolve(item, names) for key, item in value.items() if item != {"Ref": "AWS::NoValue"}}
@@ -85,6 +96,52 @@ def names_of(stack, region):
         "of": lambda logical: physical(stack, logical),
         "arn": lambda logical: f"arn:aws:service:{region}:{ACCOUNT}:resource/{physical(stack, logical)}",
     }
+
+
+def longest_value(name, parameter):
+    """Returns the longest value of a parameter that the longest environment has room for, or None
+    if no bound is known."""
+    if "AllowedValues" in parameter:
+        return max((str(value) for value in parameter["AllowedValues"]), key=len)
+    if parameter.get("Type") == "Number":
+        return str(parameter.get("MaxValue", 10**9))
+    return "x" * TEXTS[name] if name in TEXTS else None
+
+
+def longest_names(translated, region):
+    """Returns the names of the stack with the longest name, and the longest values of all
+    parameters."""
+    stack = "s" * LONGEST_STACK
+    values = {name: longest_value(name, parameter) for name, parameter in translated.get("Parameters", {}).items()}
+    roles = {name for name, resource in translated["Resources"].items() if resource["Type"] == "AWS::IAM::Role"}
+    names = names_of(stack, region)
+    return {name: value for name, value in values.items() if value is not None} | names | {
+        "arn": lambda logical: f"arn:aws:iam::{ACCOUNT}:role/{physical(stack, logical)}" if logical in roles else names["arn"](logical),
+        "mappings": translated.get("Mappings", {}),
+    }
+
+
+def refers(value):
+    """Yields the names of what a value refers to."""
+    if isinstance(value, dict) and isinstance(value.get("Ref"), str):
+        yield value["Ref"]
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from refers(part)
+    if isinstance(value, dict) and "Fn::Sub" in value:
+        yield from re.findall(r"\$\{(\w+)\}", json.dumps(value["Fn::Sub"]))
+
+
+def environments(translated, region):
+    """Yields (what, value, bound) for the environment of each function with the longest names, and
+    for each parameter in an environment of which no bound is known."""
+    longest, parameters, unbounded = longest_names(translated, region), translated.get("Parameters", {}), set()
+    for logical, resource in translated["Resources"].items():
+        if resource["Type"] == "AWS::Lambda::Function":
+            variables = resource.get("Properties", {}).get("Environment", {}).get("Variables", {})
+            yield f"bytes of the environment of {logical} with the longest names", size(resolve(variables, longest)), ENVIRONMENT
+            unbounded |= {name for name in refers(variables) if name in parameters and name not in longest}
+    for name in sorted(unbounded):
+        yield f"parameters with the name {name} in environments, for which TEXTS has no length", 1, 0
 
 
 def size(document):
@@ -149,6 +206,7 @@ def bounds(translated, nodes, stack, region):
     """Yields (what, value, bound) for what must not be above its bound."""
     names = names_of(stack, region)
     yield "resources of the API", len(nodes), PATHS_BOUND
+    yield from environments(translated, region)
     for function, count in sorted(resource_policies(translated["Resources"], names).items()):
         yield f"bytes of the resource policy of {function}", count, POLICY_BOUND
     longest = names_of("s" * LONGEST_STACK, region)
@@ -163,13 +221,15 @@ def bounds(translated, nodes, stack, region):
         yield f"characters of the name of {logical} that a policy names", len(f"{longest['AWS::StackName']}-{logical}-AbCdEfGhIjKl"), 64
 
 
-def measure(translated, nodes, stack, region):
+def measure(translated, nodes, stack, region, overrides):
     """Yields (what, value, quota) for each quota that a template can exceed."""
     names = names_of(stack, region)
+    parameters = translated.get("Parameters", {})
+    given = {name: overrides.get(name, str(parameter.get("Default", ""))) for name, parameter in parameters.items()}
     resources = translated["Resources"]
     yield "resources of the stack", len(resources), 500
     yield "bytes of the template", size(translated), 1_000_000
-    yield "parameters of the stack", len(translated.get("Parameters", {})), 200
+    yield "parameters of the stack", len(parameters), 200
     yield "outputs of the stack", len(translated.get("Outputs", {})), 200
     yield "resources of the API", len(nodes), 300
     for function, count in sorted(resource_policies(resources, names).items()):
@@ -177,8 +237,8 @@ def measure(translated, nodes, stack, region):
     for logical, resource in resources.items():
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::Lambda::Function":
-            variables = resolve(properties.get("Environment", {}).get("Variables", {}), names)
-            yield f"bytes of the environment of {logical}", size(variables), 4_096
+            variables = resolve(properties.get("Environment", {}).get("Variables", {}), given | names)
+            yield f"bytes of the environment of {logical}", size(variables), ENVIRONMENT
         elif resource["Type"] == "AWS::IAM::Role":
             inline = sum(size(resolve(policy["PolicyDocument"], names)) for policy in properties.get("Policies", []) if "PolicyDocument" in policy)
             yield f"bytes of the inline policies of {logical}", inline, 10_240
@@ -197,10 +257,10 @@ def measure(translated, nodes, stack, region):
             yield f"bytes of the definition of {logical}", len(definition(properties, names)), 1_048_576
 
 
-def check(translated, nodes, stack, region):
-    """Prints what comes nearest to its quota, and returns a sentence for each value above 80 % of
+def check(translated, nodes, stack, region, overrides):
+    """Checks the stack with these values of parameters. Prints what comes nearest to its quota, and returns a sentence for each value above 80 % of
     its quota."""
-    rows = sorted(measure(translated, nodes, stack, region), key=lambda row: row[1] / row[2], reverse=True)
+    rows = sorted(measure(translated, nodes, stack, region, overrides), key=lambda row: row[1] / row[2], reverse=True)
     for what, value, quota in rows[:3]:
         print(f"{stack} in {region}: {what}: {value} of {quota}")
     problems = [f"{stack} in {region}: {what}: {value}, more than 80 % of {quota}" for what, value, quota in rows if value > SHARE * quota]

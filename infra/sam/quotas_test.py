@@ -37,9 +37,9 @@ def stack(**resources):
 
 
 class Quotas(unittest.TestCase):
-    def problems(self, translated, nodes=()):
+    def problems(self, translated, nodes=(), **overrides):
         with contextlib.redirect_stdout(io.StringIO()):
-            return quotas.check(translated, set(nodes), "slipway-dev", "us-east-1")
+            return quotas.check(translated, set(nodes), "slipway-dev", "us-east-1", overrides)
 
     def test_a_small_stack_is_within_all_quotas(self):
         self.assertEqual(self.problems(stack(Role=role(Policies=[{"PolicyDocument": policy(3)}]), P=permission())), [])
@@ -73,6 +73,29 @@ class Quotas(unittest.TestCase):
         for what, translated in faults.items():
             with self.subTest(what):
                 self.assertIn(what, " ".join(self.problems(translated)))
+
+    def test_an_environment_has_room_for_the_longest_names_and_values(self):
+        def told(value, parameter, **overrides):
+            translated = stack(Work={"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": {"V": value}}}}, Role=role())
+            problems = self.problems({"Parameters": {"Quotas": {"Type": "String"}, "P": {"Type": "String"} | parameter}, **translated}, **overrides)
+            return "more than 80 %" in " ".join(problems), "environment of Work with the longest names" in " ".join(problems), "P in environments" in " ".join(problems)
+
+        p, x = {"Ref": "P"}, "x" * 3000
+        for value, parameter, wanted in (
+            (x, {}, (False, False, False)),
+            ({"Fn::Sub": x + "${P}"}, {"AllowedValues": ["a", "b" * 1100]}, (False, True, False)),
+            ({"Fn::Sub": x + "${P}"}, {"AllowedValues": ["a", "b" * 1000]}, (False, False, False)),
+            ({"Fn::Sub": "x" * 3280 + "${P}"}, {"Type": "Number", "Default": 1}, (True, False, False)),
+            ([p], {}, (False, False, True)),
+            ({"Fn::Sub": x + "${P}"}, {}, (False, False, True)),
+            ({"Fn::Join": ["", ["x" * 3920, {"Ref": "Quotas"}]]}, {}, (True, False, False)),
+            ({"Fn::Join": ["", ["x" * 3940, {"Ref": "Quotas"}]]}, {}, (True, True, False)),
+            ({"Fn::Join": ["", ["x" * 3990, {"Fn::GetAtt": ["Role", "Arn"]}]]}, {}, (True, False, False)),
+            ({"Fn::Join": ["", ["x" * 4030, {"Fn::GetAtt": ["Role", "Arn"]}]]}, {}, (True, True, False)),
+        ):
+            with self.subTest(str(value)[-60:], parameter=parameter):
+                self.assertEqual(told(value, parameter), wanted)
+        self.assertEqual(told(p, {"AllowedValues": [""]}, P="x" * 3300), (True, False, False))
 
     def test_an_alias_has_a_policy_of_its_own(self):
         permissions = {f"P{n}": permission() for n in range(50)}
