@@ -25,7 +25,7 @@ NETWORK = {
 PARAMETERS = {
     **NETWORK, "NamePrefix": PREFIX, "DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": ZONE, "RunnerConcurrency": "5", "ComputeKind": "express",
     "AlarmTopic": "arn:aws:sns:us-east-1:000000000000:topic", "MonthlyBudget": "100", "TrafficShift": "Canary10Percent15Minutes", "ProvisionedConcurrency": "1",
-    "RunnerCompute": "managed", "CdnNetworks": "192.0.2.0/24", "ClientAddressHeader": "CF-Connecting-IP",
+    "PermissionsBoundary": "arn:aws:iam::000000000000:policy/organization", "RunnerCompute": "managed", "CdnNetworks": "192.0.2.0/24", "ClientAddressHeader": "CF-Connecting-IP",
 }
 TAGGED = {"aws:ResourceTag/aws:cloudformation:stack-name": STACK}
 IN_REGION = {"aws:RequestedRegion": REGION}
@@ -53,6 +53,7 @@ ACTIONS = {
     "AWS::ECS::ClusterCapacityProviderAssociations": "PutClusterCapacityProviders DescribeClusters",
     "AWS::Events::Rule": "PutRule DescribeRule DeleteRule PutTargets RemoveTargets TagResource UntagResource",
     "AWS::IAM::ManagedPolicy": "CreatePolicy GetPolicy GetPolicyVersion CreatePolicyVersion ListPolicyVersions DeletePolicyVersion DeletePolicy",
+    "AWS::IAM::Policy": "PutRolePolicy GetRolePolicy DeleteRolePolicy",
     "AWS::IAM::Role": "CreateRole GetRole UpdateRole UpdateRoleDescription UpdateAssumeRolePolicy DeleteRole PutRolePolicy GetRolePolicy DeleteRolePolicy ListRolePolicies "
     "ListAttachedRolePolicies PutRolePermissionsBoundary DeleteRolePermissionsBoundary TagRole UntagRole",
     "AWS::KMS::Alias": "CreateAlias UpdateAlias DeleteAlias ListAliases*",
@@ -128,6 +129,7 @@ class Deployment:
     """One deployment of a translated template, as calls to AWS."""
 
     def __init__(self, translated):
+        self.translated = translated
         self.resources = {
             name: resource for name, resource in translated["Resources"].items()
             if "Condition" not in resource or policies.holds({"Condition": resource["Condition"]}, translated, self.names(translated))}
@@ -202,6 +204,8 @@ class Deployment:
             return [self.arn("WebAcl")]
         if kind == "AWS::CodeDeploy::DeploymentGroup":
             return [self.about_group(logical, properties, action)]
+        if kind == "AWS::IAM::Policy":
+            return [self.arn(role["Ref"]) for role in policies.decide(properties["Roles"], self.translated, self.names(self.translated)) if role["Ref"] in self.resources]
         if kind in OWNERS:
             owner = json.dumps(properties[OWNERS[kind]])
             return [self.arn(next(name for name in self.resources if f'"{name}"' in owner))]

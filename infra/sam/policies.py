@@ -79,7 +79,8 @@ def policies(translated, parameters, others=()):
         own = [text(policy["PolicyDocument"]) for policy in role.get("Policies", []) if "PolicyDocument" in policy]
         # AWS's own policies are for logs and traces, which no function writes by itself.
         shared = [document(arn["Ref"]) for arn in role.get("ManagedPolicyArns", []) if isinstance(arn, dict) and arn.get("Ref") in resources]
-        return {"policies": own + shared, "boundary": document(role["PermissionsBoundary"]["Ref"]) if "PermissionsBoundary" in role else EVERYTHING}
+        boundary = role.get("PermissionsBoundary", {}).get("Ref")
+        return {"policies": own + shared, "boundary": document(boundary) if boundary in resources else EVERYTHING}
 
     functions = {name: r["Properties"]["Role"]["Fn::GetAtt"][0] for name, r in resources.items() if r["Type"] == "AWS::Lambda::Function"}
     roles = {name: allowed(role) for name, role in {**functions, **{other: other for other in others}}.items()}

@@ -38,7 +38,7 @@ NAMES = {
     ("AWS::Budgets::Budget", "Budget.BudgetName"): 100,
     ("AWS::CloudWatch::Alarm", "AlarmName"): 255, ("AWS::CloudWatch::Dashboard", "DashboardName"): 255, ("AWS::CodeBuild::Project", "Name"): 150,
     ("AWS::DynamoDB::Table", "TableName"): 255, ("AWS::ECR::Repository", "RepositoryName"): 256, ("AWS::ECS::Cluster", "ClusterName"): 255,
-    ("AWS::ElasticLoadBalancingV2::LoadBalancer", "Name"): 32, ("AWS::Events::Rule", "Name"): 64, ("AWS::IAM::ManagedPolicy", "ManagedPolicyName"): 128,
+    ("AWS::ElasticLoadBalancingV2::LoadBalancer", "Name"): 32, ("AWS::Events::Rule", "Name"): 64, ("AWS::IAM::ManagedPolicy", "ManagedPolicyName"): 128, ("AWS::IAM::Policy", "PolicyName"): 128,
     ("AWS::IAM::Role", "RoleName"): 64, ("AWS::KMS::Alias", "AliasName"): 256, ("AWS::Lambda::Alias", "Name"): 128, ("AWS::Lambda::Function", "FunctionName"): 64,
     ("AWS::Lambda::LayerVersion", "LayerName"): 140, ("AWS::Logs::LogGroup", "LogGroupName"): 512, ("AWS::S3::Bucket", "BucketName"): 63,
     ("AWS::SQS::Queue", "QueueName"): 80, ("AWS::StepFunctions::StateMachine", "StateMachineName"): 80,
@@ -244,7 +244,7 @@ def measure(translated, nodes, stack, region, overrides):
             yield f"bytes of the inline policies of {logical}", inline, 10_240
             yield f"bytes of the trust policy of {logical}", size(resolve(properties["AssumeRolePolicyDocument"], names)), 2_048
             yield f"managed policies of {logical}", len(properties.get("ManagedPolicyArns", [])), 10
-        elif resource["Type"] == "AWS::IAM::ManagedPolicy":
+        elif resource["Type"] in ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy"):
             yield f"bytes of the managed policy {logical}", size(resolve(properties["PolicyDocument"], names)), 6_144
         elif resource["Type"] in POLICIES:
             document, most = POLICIES[resource["Type"]]
