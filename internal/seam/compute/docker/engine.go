@@ -88,9 +88,10 @@ func (e *engine) greet() error {
 // ready prepares the engine for a replica. It removes what earlier replicas had to leave, and makes
 // the server's network unless it is there: operators remove networks that no container uses.
 func (e *engine) ready(ctx context.Context) error {
+	// The engine may take its time for the list, and most calls find the network in it.
+	networks, err := e.networks(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	networks, err := e.networks(ctx)
 	if err = cmp.Or(e.closing.Err(), err); err != nil {
 		return err
 	}
@@ -101,6 +102,10 @@ func (e *engine) ready(ctx context.Context) error {
 	}
 	if len(networks) > 0 {
 		return nil
+	}
+	// Another replica may have made it meanwhile.
+	if networks, err = e.networks(ctx); err != nil || len(networks) > 0 {
+		return err
 	}
 	// An engine continues to create a network after its caller has stopped waiting.
 	creating, stop := context.WithTimeout(context.WithoutCancel(ctx), sweepLimit)
