@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,4 +134,41 @@ func TestManners(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestClientsCanBeGenerated names what generators of clients leave out of a client, with all
+// operations that need it: lists that do not say of what, and objects without a name within objects
+// that may be null (openapi-python-client).
+func TestClientsCanBeGenerated(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string][]byte{"controlplane": openapi.ControlPlane, "agentserver": openapi.AgentServer} {
+		var walk func(at string, value any, nullable bool)
+		walk = func(at string, value any, nullable bool) {
+			if list, ok := value.([]any); ok {
+				for _, member := range list {
+					walk(at, member, nullable)
+				}
+			}
+			schema, _ := value.(map[string]any)
+			if is(schema, "array") && schema["items"] == nil {
+				t.Errorf("%s: %s: a list needs items", name, at)
+			}
+			object := is(schema, "object")
+			if object && nullable {
+				t.Errorf("%s: %s: an object within an object that may be null needs a name", name, at)
+			}
+			for key, member := range schema {
+				walk(at+"/"+key, member, nullable || object && is(schema, "null") && schema["properties"] != nil)
+			}
+		}
+		for key, schema := range decoded(t, text)["components"].(map[string]any)["schemas"].(map[string]any) {
+			walk(key, schema, false)
+		}
+	}
+}
+
+// is reports whether the values that a schema describes may have a type.
+func is(schema map[string]any, kind string) bool {
+	kinds, _ := schema["type"].([]any)
+	return schema["type"] == kind || slices.Contains(kinds, any(kind))
 }

@@ -600,6 +600,9 @@ type A2AMessage = json.RawMessage
 // AgentCard The card of an agent (Agent2Agent protocol 1.0 and 0.3.0, "AgentCard").
 type AgentCard = agentCard
 
+// AnyObject defines model for AnyObject.
+type AnyObject = json.RawMessage
+
 // Assistant defines model for Assistant.
 type Assistant struct {
 	AssistantID string          `json:"assistant_id"`
@@ -1170,9 +1173,9 @@ type StoreItem struct {
 
 	// Score The similarity of the item to `query`, the cosine of their vectors;
 	// null if the item was not ranked.
-	Score     *float64        `json:"score"`
-	UpdatedAt string          `json:"updated_at"`
-	Value     json.RawMessage `json:"value"`
+	Score     *float64  `json:"score"`
+	UpdatedAt string    `json:"updated_at"`
+	Value     AnyObject `json:"value"`
 }
 
 // StoreItemDelete defines model for StoreItemDelete.
@@ -1183,11 +1186,11 @@ type StoreItemDelete struct {
 
 // StoreItemOrNone defines model for StoreItemOrNone.
 type StoreItemOrNone struct {
-	CreatedAt string          `json:"created_at"`
-	Key       string          `json:"key"`
-	Namespace []string        `json:"namespace"`
-	UpdatedAt string          `json:"updated_at"`
-	Value     json.RawMessage `json:"value"`
+	CreatedAt string    `json:"created_at"`
+	Key       string    `json:"key"`
+	Namespace []string  `json:"namespace"`
+	UpdatedAt string    `json:"updated_at"`
+	Value     AnyObject `json:"value"`
 }
 
 // StoreItemPut defines model for StoreItemPut.
