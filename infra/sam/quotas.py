@@ -258,8 +258,8 @@ def measure(translated, nodes, stack, region, overrides):
 
 
 def check(translated, nodes, stack, region, overrides):
-    """Checks the stack with these values of parameters. Prints what comes nearest to its quota, and returns a sentence for each value above 80 % of
-    its quota."""
+    """Checks the stack with these values of parameters. Prints what comes nearest to its quota, and
+    returns a sentence for each value above 80 % of its quota."""
     rows = sorted(measure(translated, nodes, stack, region, overrides), key=lambda row: row[1] / row[2], reverse=True)
     for what, value, quota in rows[:3]:
         print(f"{stack} in {region}: {what}: {value} of {quota}")
