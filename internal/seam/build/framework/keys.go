@@ -107,16 +107,27 @@ const maxDescriptions = 16 << 10
 // 128 KiB.
 const maxSettings = 16 << 10
 
-// size bounds the settings, and names the key with the longest value.
+// maxStart is how many bytes what starts the agent may take, as JSON: a revision stores it, and
+// Linux passes no longer argument or variable to a program.
+const maxStart = 128 << 10
+
+// size bounds the settings and what starts the agent, and names the key with the longest value.
 func (p *parser) size() {
+	start, err := json.Marshal([]any{p.config.Graphs, p.config.Start, p.config.Build, p.config.Env})
+	if err != nil || len(start) > maxStart {
+		p.problem("%s: graphs, start, build and env take %d bytes together, and may take %d", p.longest("graphs", "start", "build", "env"), len(start), maxStart)
+	}
 	settings, err := json.Marshal(p.config.Settings)
 	size := len(settings) + len(p.config.Auth)
 	if err == nil && size <= maxSettings {
 		return
 	}
-	used := append(p.config.Settings.Keys(), "auth")
-	largest := slices.MaxFunc(used, func(a, b string) int { return cmp.Compare(len(p.fields[a]), len(p.fields[b])) })
-	p.problem("%s: the settings of auth, checkpointer, http, store, ui and webhooks take %d bytes together, and may take %d", largest, size, maxSettings)
+	p.problem("%s: the settings of auth, checkpointer, http, store, ui and webhooks take %d bytes together, and may take %d",
+		p.longest(append(p.config.Settings.Keys(), "auth")...), size, maxSettings)
+}
+
+func (p *parser) longest(keys ...string) string {
+	return slices.MaxFunc(keys, func(a, b string) int { return cmp.Compare(len(p.fields[a]), len(p.fields[b])) })
 }
 
 // keys refuses, by name, the keys that the platform does not support, and remarks on those that

@@ -149,3 +149,17 @@ func TestAGraphHasADescription(t *testing.T) {
 	}
 	wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": {"path": "a.ts:a", "description": "` + strings.Repeat("a", 20000) + `"}}}`}, "all descriptions together may take 16384 bytes")
 }
+
+// TestWhatStartsTheAgentIsBounded makes each of its parts larger than a revision can store.
+func TestWhatStartsTheAgentIsBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 128<<10)
+	for key, value := range map[string]string{"graphs": `{"` + long + `": "a.ts:a"}`, "start": `"` + long + `"`, "build": `"` + long + `"`, "env": `{"A": "` + long + `"}`} {
+		fields := map[string]string{"graphs": `{"a": "a.ts:a"}`, "start": `"x"`, key: value}
+		var members []string
+		for name, value := range fields {
+			members = append(members, `"`+name+`": `+value)
+		}
+		wantRefused(t, map[string]string{"framework.json": "{" + strings.Join(members, ", ") + "}"}, "- "+key+": graphs, start, build and env take 1311", "may take 131072")
+	}
+}
