@@ -210,6 +210,7 @@ func TestARunsValuesHideThoseOfItsAssistant(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			made := f.call(t, "POST", "/assistants", with(test.assistant, "graph_id", "agent"))
 			wantStatus(t, made, http.StatusOK)
 			body := with(hi(), "assistant_id", made.string("assistant_id"))
