@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,6 +61,7 @@ func New(config Config) (*Engine, error) {
 	ctx, cut := context.WithCancelCause(context.Background())
 	closing, beginClose := context.WithCancel(context.Background())
 	e := &Engine{
+		id:         rand.Text(),
 		table:      config.Table,
 		machines:   machines,
 		functions:  config.Functions,

@@ -24,6 +24,8 @@ import (
 
 // Engine runs executions in this process. Make one with New.
 type Engine struct {
+	// id tells the engine's notes from those of other engines.
+	id        string
 	table     table.Table
 	machines  map[workflow.Machine]*asl.Machine
 	functions map[string]workflow.TaskFunc

@@ -14,8 +14,8 @@ import (
 )
 
 // attrTrial says how far the trial of a piece of work is. attrDeaths counts the servers that died
-// while they did it.
-const attrTrial, attrDeaths = "trial", "deaths"
+// while they did it. attrEngine is the id of the engine that wrote the note.
+const attrTrial, attrDeaths, attrEngine = "trial", "deaths", "engine"
 
 // A piece of work outside of executions is noted when it begins, and the note is removed when
 // it has ended. A note that outlives its server is a suspicion if the server crashed.
@@ -43,7 +43,7 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 	if err != nil {
 		return fmt.Errorf("note that the server runs: %w", err)
 	}
-	t := trial{name: name, key: keys.Trial(name), state: trialFresh, turns: 1}
+	t := trial{name: name, key: keys.Trial(name), state: trialFresh}
 	note, err := e.table.Get(ctx, t.key)
 	switch {
 	case errors.Is(err, table.ErrNotFound):
@@ -55,8 +55,12 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 	case !died:
 		return e.tryNoted(ctx, t, work)
 	}
+	crashedBefore := note.Text(attrTrial) == trialAlone
 	t.deaths = note.Int(attrDeaths) + 1
-	switch crashedBefore := note.Text(attrTrial) == trialAlone; {
+	switch {
+	case note.Text(attrEngine) == e.id:
+		// It is the note of work with the same name: replicas of a release start beside each other.
+		t.state, t.deaths = note.Text(attrTrial), note.Int(attrDeaths)
 	case crashedBefore && e.crashed:
 		e.log.ErrorContext(ctx, "work is not tried again: servers crashed while they did it", "work", name)
 		t.state = trialCondemned
@@ -65,7 +69,7 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 		}
 		return workflow.ErrServerDied
 	case crashedBefore || e.crashed:
-		t.state, t.turns = trialAlone, allTrials
+		t.state = trialAlone
 	}
 	return e.tryNoted(ctx, t, work)
 }
@@ -76,8 +80,14 @@ type trial struct {
 	key    table.Key
 	state  string
 	deaths int64
-	// turns is the number of turns that the work needs.
-	turns int64
+}
+
+// turns is the number of turns that the work needs.
+func (t trial) turns() int64 {
+	if t.state == trialAlone {
+		return allTrials
+	}
+	return 1
 }
 
 // tryNoted does the work under a note when it has its turns. The note is also removed when the
@@ -86,10 +96,10 @@ func (e *Engine) tryNoted(ctx context.Context, t trial, work func() error) error
 	if err := e.pauseTrial(ctx, t); err != nil {
 		return err
 	}
-	if err := e.trials.Acquire(ctx, t.turns); err != nil {
+	if err := e.trials.Acquire(ctx, t.turns()); err != nil {
 		return fmt.Errorf("wait for other trials: %w", err)
 	}
-	defer e.trials.Release(t.turns)
+	defer e.trials.Release(t.turns())
 	if err := e.noteTrial(ctx, t); err != nil {
 		return err
 	}
@@ -124,7 +134,7 @@ func (e *Engine) pauseTrial(ctx context.Context, t trial) error {
 }
 
 func (e *Engine) noteTrial(ctx context.Context, t trial) error {
-	attrs := table.Attrs{attrKind: "trial", attrSchema: int64(1), attrTrial: t.state, attrDeaths: t.deaths}
+	attrs := table.Attrs{attrKind: "trial", attrSchema: int64(1), attrTrial: t.state, attrDeaths: t.deaths, attrEngine: e.id}
 	if err := e.table.Transact(ctx, table.Put{Item: table.Item{Key: t.key, Attrs: attrs}}); err != nil {
 		return fmt.Errorf("note a trial: %w", err)
 	}

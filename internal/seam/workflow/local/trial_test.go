@@ -150,3 +150,29 @@ func TestASuspectWaitsNoLongerThanItsContext(t *testing.T) {
 		wantTrial(t, engine, "poison", nil)
 	})
 }
+
+// TestWorkOfOneNameIsNoSuspectOfItself begins work while work of the same name is done: replicas of
+// a release start beside each other. Only a note that another engine has left tells of a death.
+func TestWorkOfOneNameIsNoSuspectOfItself(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "trial")
+	inBubbleOver(t, file, func(t *testing.T, tb *outsideTable) {
+		engine, end, ended := newTrial(t, tb, true), make(chan struct{}), make(chan error)
+		for range 2 {
+			go func() {
+				ended <- engine.Try(t.Context(), "poison", func() error {
+					<-end
+					return nil
+				})
+			}()
+			synctest.Wait()
+		}
+		close(end)
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
