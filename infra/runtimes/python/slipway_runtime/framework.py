@@ -125,10 +125,11 @@ def named(question: Any) -> Any:
 
 def located(mode: str, payload: Any) -> Any:
     """A payload with the places of its checkpoints in the form that states have. The framework
-    gives them as configurations."""
+    gives them as configurations. A graph that runs elsewhere has the form already, from the server
+    there."""
     if mode == "debug" and payload["type"] == "checkpoint":
         return {**payload, "payload": located("checkpoints", payload["payload"])}
-    if mode != "checkpoints":
+    if mode != "checkpoints" or "checkpoint" in payload:
         return payload
     tasks = [{**task, "checkpoint": _place(task.get("state"))} for task in payload["tasks"]]
     return {**payload, "checkpoint": _place(payload["config"]), "parent_checkpoint": _place(payload.get("parent_config")), "tasks": tasks}

@@ -93,6 +93,13 @@ def test_callback_events(example: Any) -> None:
     assert thread.values["messages"][-1]["content"] == "It is foggy in Lima."
 
 
+@pytest.mark.parametrize("config", [{}, {"config": {"configurable": {"checkpoint_id": "c"}}}])
+def test_checkpoints_of_graphs_that_run_elsewhere_are_kept(config: dict[str, Any]) -> None:
+    payload = {**config, "checkpoint": {"checkpoint_id": "c"}, "tasks": [{"id": "1", "checkpoint": {"checkpoint_ns": "n:1"}}]}
+    assert located("checkpoints", payload) == payload
+    assert located("debug", {"type": "checkpoint", "payload": payload}) == {"type": "checkpoint", "payload": payload}
+
+
 def test_checkpoints_say_where_they_are(example: Any) -> None:
     thread = Thread()
     modes = ["checkpoints", "debug"]
