@@ -1,6 +1,7 @@
 package crash_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,9 +22,11 @@ const (
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(reportFile); file != "" {
-		if _, err := crash.Watch(file); err != nil {
+		crashed, err := crash.Watch(file)
+		if err != nil {
 			panic(err)
 		}
+		fmt.Print(crashed)
 		endings[os.Getenv(ending)]()
 		os.Exit(0)
 	}
@@ -31,8 +34,10 @@ func TestMain(m *testing.M) {
 }
 
 var endings = map[string]func(){
-	"normally": func() {},
-	"killed":   func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} },
+	"normally":             func() {},
+	"killed":               func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} },
+	"asked for its stacks": func() { _ = syscall.Kill(os.Getpid(), syscall.SIGQUIT); select {} },
+	"aborted":              func() { _ = syscall.Kill(os.Getpid(), syscall.SIGABRT); select {} },
 	"panic": func() {
 		go panic("poison")
 		select {}
@@ -53,7 +58,7 @@ var endings = map[string]func(){
 // TestACrashIsKnownToTheNextProcess only, and an end of another kind is no crash.
 func TestACrashIsKnownToTheNextProcess(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"normally": "", "killed": "", "panic": "poison", "fatal error": "maps.fatal"} {
+	for name, want := range map[string]string{"normally": "", "killed": "", "asked for its stacks": "SIGQUIT", "aborted": "SIGABRT", "panic": "poison", "fatal error": "maps.fatal"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "crash")
@@ -63,15 +68,19 @@ func TestACrashIsKnownToTheNextProcess(t *testing.T) {
 				t.Fatalf("the process ended with %v", err)
 			}
 			// Each look begins the watch of another process.
-			for i, crashed := range []bool{want != "", false} {
+			for i, reported := range []bool{want != "", false} {
 				look := exec.Command(os.Args[0])
 				look.Env = append(os.Environ(), reportFile+"="+file, ending+"=normally")
 				info, err := os.Stat(file)
 				check.Must(t, err)
-				if (info.Size() > 0) != crashed || info.Mode().Perm() != 0o600 {
+				if (info.Size() > 0) != reported || info.Mode().Perm() != 0o600 {
 					t.Errorf("look %d: the report has %d bytes and mode %v", i, info.Size(), info.Mode())
 				}
-				check.Must(t, look.Run())
+				crashed, err := look.Output()
+				check.Must(t, err)
+				if want := fmt.Sprint(reported && !strings.HasPrefix(want, "SIG")); string(crashed) != want {
+					t.Errorf("look %d: crashed is %s, want %s", i, crashed, want)
+				}
 			}
 			kept, err := os.ReadFile(file + crash.Kept)
 			if (err == nil) != (want != "") || !strings.Contains(string(kept), want) {
