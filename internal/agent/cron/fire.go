@@ -59,7 +59,7 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	due := c.serving
 	switch err = s.tryBegin(ctx, c, due, again); {
 	case errors.Is(err, workflow.ErrServerDied):
-		s.Log.ErrorContext(ctx, "a cron is disabled: servers died as it fired", "cron", c.Cron)
+		s.Log.ErrorContext(ctx, "a cron is disabled: servers crashed as it fired", "cron", c.Cron)
 		return s.disable(ctx, c.Ref)
 	case errors.Is(err, errGone):
 		s.Log.WarnContext(ctx, "a cron is disabled", "cron", c.Cron, "due", clock.Format(due), "error", err)
@@ -118,7 +118,7 @@ func (s *Store) postpone(ctx context.Context, ref Ref, now time.Time) error {
 	return err
 }
 
-// tryBegin begins the run of a due time, unless two servers have died while they began it.
+// tryBegin begins the run of a due time, unless two servers have crashed while they began it.
 func (s *Store) tryBegin(ctx context.Context, c Cron, due time.Time, again bool) error {
 	begin := func() error { return s.createRun(ctx, c, due, again) }
 	if s.Trials == nil {

@@ -315,8 +315,8 @@ func (r *Rollout) restore(ctx context.Context, ref revision.Ref) error {
 	}
 }
 
-// applyAgain starts a release that may have caused the death of a server before. After two
-// deaths it is not started again.
+// applyAgain starts a release that may have caused the crash of a server before. After two
+// crashes it is not started again.
 func (r *Rollout) applyAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
 	apply := func() error { return r.apply(ctx, target, d, rev) }
 	if r.Trials == nil {

@@ -36,9 +36,9 @@ var ErrNotFound = errors.New("execution not found")
 // again later helps.
 var ErrBusy = fault.New(fault.Unavailable, "There are too many executions. Try again later.")
 
-// ErrServerDied is returned for work that is not tried again, because two servers have died
+// ErrServerDied is returned for work that is not tried again, because two servers have crashed
 // while they did it.
-var ErrServerDied = errors.New("two servers ended while they did this work")
+var ErrServerDied = errors.New("two servers crashed while they did this work")
 
 // Trials watches work outside of executions that a server begins again by itself after its
 // death.

@@ -58,7 +58,7 @@ func (s *Store) Task(ctx context.Context, input json.RawMessage) (json.RawMessag
 }
 
 // attempt makes the attempt that is due. It gives up a delivery that is condemned, because it has
-// ended the server twice: Rescue would start it again, and the server would die again.
+// crashed the server twice: Rescue would start it again, and the server would crash again.
 func (s *Store) attempt(ctx context.Context, ref DeliveryRef, condemned bool) (next, error) {
 	d, err := s.GetDelivery(ctx, ref)
 	switch {

@@ -26,7 +26,7 @@ import (
 // deadlyFile names the table's file in a child process: see deadlyServer.
 const deadlyFile = "SLIPWAY_TEST_DEADLY_FILE"
 
-// deadlyCode is the exit code of a server that a delivery has ended.
+// deadlyCode is the exit code of a server that a delivery has crashed.
 const deadlyCode = 3
 
 func newEngine(tb table.Table, function workflow.TaskFunc) (*local.Engine, error) {

@@ -97,7 +97,7 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 		running.URL(), limit, lastAnswer))
 }
 
-// launch starts a replica as a trial, unless two servers have ended while they started a
+// launch starts a replica as a trial, unless two servers have crashed while they started a
 // replica of the release.
 func (s *slot) launch(ctx context.Context) (running Replica, failure *compute.Status) {
 	t, tried := s.release.target, false

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// ServerDiedError is the error name of a Task that is not tried again, because servers died while
-// they worked on it. A Catch may name it; a Retry does not apply.
+// ServerDiedError is the error name of a Task that is not tried again, because servers crashed
+// while they worked on it. A Catch may name it; a Retry does not apply.
 const ServerDiedError = "ServerDied"
 
 // noteLimit bounds the write that notes the engine's end.
