@@ -22,8 +22,8 @@ const Kept = ".last"
 var sent = regexp.MustCompile(`^SIG\w+: [^\n]*\n[^\n]* sigcode=0\b`)
 
 // Watch has the runtime write the report of this process's crash into the file. It reports whether
-// the previous process left a report of a crash there, and keeps each report beside the file. The file is
-// readable for its owner only, because a report may hold data of the process.
+// the previous process left a report of a crash there, and keeps each report beside the file. The
+// file is readable for its owner only, because a report may hold data of the process.
 func Watch(file string) (crashed bool, err error) {
 	switch begin, err := beginning(file); {
 	case errors.Is(err, fs.ErrNotExist):
