@@ -49,5 +49,6 @@
 //     a first crash.
 //
 // Executions of Config.CountAttempts are neither suspects nor paused: a run has three attempts of
-// its own. Try treats work outside of executions in the same way.
+// its own. Try treats work outside of executions in the same way, but without pauses, because the
+// start of a server waits for such work.
 package local

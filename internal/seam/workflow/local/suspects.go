@@ -21,7 +21,7 @@ const ServerDiedError = "ServerDied"
 // noteLimit bounds the write that notes the engine's end.
 const noteLimit = 5 * time.Second
 
-// firstPause and maxPause bound the pause before work with which several servers died.
+// firstPause and maxPause bound the pause before a Task with which several servers died.
 const firstPause, maxPause = time.Second, time.Minute
 
 // resumed notes in which state an execution was continued after a server had died. It is
@@ -37,9 +37,9 @@ type resumed struct {
 	Alone bool `json:"alone,omitempty"`
 }
 
-// pauseAfter is the pause before work is begun again with which so many servers died. Servers that
-// were killed say nothing about the work. If the work makes the kernel kill the server, the server
-// serves everything else during the pause, and people can end the work.
+// pauseAfter is the pause before a Task is begun again with which so many servers died. If the Task
+// makes the kernel kill the server, the server serves everything else during the pause, and people
+// can end the work.
 func pauseAfter(deaths int) time.Duration {
 	if deaths < 2 {
 		return 0

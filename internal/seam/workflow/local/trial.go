@@ -5,17 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// attrTrial says how far the trial of a piece of work is. attrDeaths counts the servers that died
-// while they did it. attrEngine is the id of the engine that wrote the note.
-const attrTrial, attrDeaths, attrEngine = "trial", "deaths", "engine"
+// attrTrial says how far the trial of a piece of work is. attrEngine is the id of the engine that
+// wrote the note.
+const attrTrial, attrEngine = "trial", "engine"
 
 // A piece of work outside of executions is noted when it begins, and the note is removed when
 // it has ended. A note that outlives its server is a suspicion if the server crashed.
@@ -29,9 +27,8 @@ const (
 const allTrials = math.MaxInt64
 
 // Try implements workflow.Trials. Work whose note a crashed server has left is done while no
-// other such work is done. A note which says that such work was done alone condemns it. Work whose
-// note killed servers have left is done after a pause. An engine that is closing writes no more
-// notes.
+// other such work is done. A note which says that such work was done alone condemns it. An engine
+// that is closing writes no more notes.
 //
 // Work that must be alone waits until the work before it has ended, and later work waits behind
 // it. Both stop waiting when ctx ends.
@@ -56,11 +53,10 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 		return e.tryNoted(ctx, t, work)
 	}
 	crashedBefore := note.Text(attrTrial) == trialAlone
-	t.deaths = note.Int(attrDeaths) + 1
 	switch {
 	case note.Text(attrEngine) == e.id:
 		// It is the note of work with the same name: replicas of a release start beside each other.
-		t.state, t.deaths = note.Text(attrTrial), note.Int(attrDeaths)
+		t.state = note.Text(attrTrial)
 	case crashedBefore && e.crashed:
 		e.log.ErrorContext(ctx, "work is not tried again: servers crashed while they did it", "work", name)
 		t.state = trialCondemned
@@ -76,10 +72,9 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 
 // trial is a piece of work under a note.
 type trial struct {
-	name   string
-	key    table.Key
-	state  string
-	deaths int64
+	name  string
+	key   table.Key
+	state string
 }
 
 // turns is the number of turns that the work needs.
@@ -93,9 +88,6 @@ func (t trial) turns() int64 {
 // tryNoted does the work under a note when it has its turns. The note is also removed when the
 // work panics: a panic ends the work, but not the server.
 func (e *Engine) tryNoted(ctx context.Context, t trial, work func() error) error {
-	if err := e.pauseTrial(ctx, t); err != nil {
-		return err
-	}
 	if err := e.trials.Acquire(ctx, t.turns()); err != nil {
 		return fmt.Errorf("wait for other trials: %w", err)
 	}
@@ -113,28 +105,8 @@ func (e *Engine) tryNoted(ctx context.Context, t trial, work func() error) error
 	return work()
 }
 
-// pauseTrial waits before work with which several servers died, for at most half of the time that
-// ctx leaves for the work.
-func (e *Engine) pauseTrial(ctx context.Context, t trial) error {
-	pause := pauseAfter(int(t.deaths))
-	if pause == 0 {
-		return nil
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		pause = min(pause, time.Until(deadline)/2)
-	}
-	e.log.WarnContext(ctx, "servers died while they did this work, which is done after a pause", "work", t.name, "deaths", t.deaths, "pause", pause)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(e.closing, cancel)()
-	if !clock.Sleep(ctx, pause) {
-		return fmt.Errorf("pause before a trial: %w", ctx.Err())
-	}
-	return nil
-}
-
 func (e *Engine) noteTrial(ctx context.Context, t trial) error {
-	attrs := table.Attrs{attrKind: "trial", attrSchema: int64(1), attrTrial: t.state, attrDeaths: t.deaths, attrEngine: e.id}
+	attrs := table.Attrs{attrKind: "trial", attrSchema: int64(1), attrTrial: t.state, attrEngine: e.id}
 	if err := e.table.Transact(ctx, table.Put{Item: table.Item{Key: t.key, Attrs: attrs}}); err != nil {
 		return fmt.Errorf("note a trial: %w", err)
 	}
