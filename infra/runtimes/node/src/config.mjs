@@ -94,7 +94,7 @@ async function isSame(one, other) {
 function refuse(file, fields) {
   // The platform says which keys it has read from the file and does what they ask for.
   const served = [...(process.env.SLIPWAY_KEYS ?? "").split(" "), ...(process.env[AUTH_VARIABLE] ? ["auth"] : [])];
-  const refused = Object.keys(fields).filter((name) => ASKED.includes(name.toLowerCase()) && !served.includes(name) && isAsked(fields[name])).sort()
+  const refused = Object.keys(fields).filter((name) => ASKED.includes(name.trim().toLowerCase()) && !served.includes(name) && isAsked(fields[name])).sort()
     .map((name) => `${file}: ${name}: is not served, and the agent is not served without it`);
   for (const name of SETTINGS) {
     if (process.env[name]) refused.push(`the environment variable ${name}: is not read here, and the agent is not served without what it asks for`);

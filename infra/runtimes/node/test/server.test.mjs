@@ -88,7 +88,7 @@ test("a configuration that cannot be read", async () => {
 });
 
 test("what is not served is refused by name", async () => {
-  const fields = { "ui": { a: "./ui.tsx" }, auth: { path: "./auth.ts:auth" }, http: {}, webhooks: { a: 1 }, ui_config: { a: 1 }, unknown: 1, Encryption: { path: "x" }, store: " ", api_version: "0.3" };
+  const fields = { "ui": { a: "./ui.tsx" }, auth: { path: "./auth.ts:auth" }, http: {}, webhooks: { a: 1 }, ui_config: { a: 1 }, unknown: 1, " Encryption": { path: "x" }, store: " ", api_version: "0.3" };
   const { code, stderr } = await run(["--config", configure({ graphs: { agent: { path: "./other.ts:failing", description: "An agent.", color: "red" } }, ...fields })]);
   assert.equal(code, 1);
   assert.deepEqual(stderr.trim().split("\n").map((line) => line.split(":")[1].trim()), ["Encryption", "auth", "ui", "ui_config", "webhooks"]);

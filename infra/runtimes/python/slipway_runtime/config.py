@@ -103,7 +103,7 @@ def _refuse(file: Path, fields: dict[str, object]) -> None:
     """Refuses by name what would be missing, also in other letters, such as "Auth": an agent is
     never served without what its repository asks for."""
     served = (*os.environ.get(KEYS_VARIABLE, "").split(), *(n for n, variable in (("auth", AUTH_VARIABLE), ("encryption", ENCRYPTION_VARIABLE)) if os.environ.get(variable)))
-    refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name.lower() in _ASKED and name not in served and _asks(fields[name])]
+    refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name.strip().lower() in _ASKED and name not in served and _asks(fields[name])]
     for name in _SETTINGS:
         if os.environ.get(name):
             refused.append(f"the environment variable {name}: is not read here, and the agent is not served without what it asks for")

@@ -131,8 +131,8 @@ func (p *parser) longest(keys ...string) string {
 }
 
 // keys refuses, by name, the keys that the platform does not support, and remarks on those that
-// are not keys. A key in other letters than its own is refused: a repository with "Auth" would be
-// served without its authentication.
+// are not keys. A key in other letters than its own, or with spaces around it, is refused: a
+// repository with "Auth" would be served without its authentication.
 func (p *parser) keys() {
 	for _, name := range slices.Sorted(maps.Keys(p.fields)) {
 		known, ok := keys[name]
@@ -155,10 +155,11 @@ func (p *parser) keys() {
 	}
 }
 
-// inOtherLetters returns the key that differs from a name only in upper and lower case, or "".
+// inOtherLetters returns the key that differs from a name only in upper and lower case and in
+// spaces around it, or "".
 func inOtherLetters(name string) string {
 	for known := range keys {
-		if strings.EqualFold(name, known) {
+		if strings.EqualFold(strings.TrimSpace(name), known) {
 			return known
 		}
 	}
