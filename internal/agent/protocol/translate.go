@@ -330,7 +330,7 @@ func outcomeOf(r run.Run) lifecycle {
 	case r.Refusal != nil:
 		return lifecycle{Event: failed, Error: r.Failure.Message, Reason: unknownInterrupt, Refusal: r.Refusal}
 	}
-	return lifecycle{Event: failed, Error: string(record.Encode(r.Failure))}
+	return lifecycle{Event: failed, Error: r.Failure.Message}
 }
 
 // early shows the lifecycle of a run that ended before a worker took it up.

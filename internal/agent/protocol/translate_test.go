@@ -294,7 +294,7 @@ func TestTranslation(t *testing.T) {
 				`lifecycle c:4 {"event":"completed","graph_name":"c"}`,
 				`lifecycle d:5 {"event":"started","graph_name":"d"}`,
 				`lifecycle d:5 {"event":"failed","graph_name":"d"}`,
-				`lifecycle {"event":"failed","graph_name":"agent","error":"{\"error\":\"E\",\"message\":\"kaboom\"}"}`,
+				`lifecycle {"event":"failed","graph_name":"agent","error":"kaboom"}`,
 			},
 		},
 	} {

@@ -366,7 +366,7 @@ func TestRunsOfAllEndpointsAreShown(t *testing.T) {
 	wantLines(t, "the lifecycle", lifecycles(present.runs(t, 1)), "running", "completed")
 	id := f.does(t, thread, "run.start", script(say("m3", "Three"), failing("kaboom"))).string("result", "run_id")
 	seen := present.runs(t, 1)
-	if got := seen[len(seen)-1].String(); got != `lifecycle {"event":"failed","graph_name":"agent","error":"{\"error\":\"GraphError\",\"message\":\"kaboom\"}"}` {
+	if got := seen[len(seen)-1].String(); got != `lifecycle {"event":"failed","graph_name":"agent","error":"kaboom"}` {
 		t.Errorf("the failure is shown as %s", got)
 	}
 	old := f.follow(t, thread+"/runs/"+id+"/stream", "")

@@ -95,7 +95,7 @@ async def failed(client):
     told = str(await refused(RemoteException, remote().ainvoke(ask("sf"), fails)))
     async with await remote().astream_events(ask("sf"), fails, version="v3") as run:
         told += str(await refused(RuntimeError, run.output()))
-    expect("how often the failure is told of", told.count("NodeError"), 2)
+    expect("how often the failure is told of", told.count("node tools fails"), 2)
 
 
 async def aborted(client):

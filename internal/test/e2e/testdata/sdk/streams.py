@@ -99,7 +99,7 @@ async def failing(client):
             await thread.output
             raise AssertionError("the run has not failed")
         except RuntimeError as failure:
-            assert "NodeError" in str(failure), failure
+            assert "node tools fails" in str(failure), failure
 
 
 async def cancelled(client):

@@ -95,7 +95,7 @@ def failing(client):
         try:
             output = thread.output
         except RuntimeError as failure:
-            assert "NodeError" in str(failure), failure
+            assert "node tools fails" in str(failure), failure
         else:
             raise AssertionError(f"the run has not failed: {output}")
 
