@@ -1,6 +1,7 @@
 """The operation describe: the JSON schemas of a graph, and the graph to draw."""
 
 import contextlib
+import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ async def describe(source: Source) -> dict[str, Any]:
 
 
 def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
-    parts: dict[str, Callable[[], Any]] = {"graph": lambda: graph.get_graph().to_json(), "xray": lambda: _xray(graph)} if drawn else {}
+    parts: dict[str, Callable[[], Any]] = {"graph": lambda: graph.get_graph().to_json(), "xray": lambda: _xray(_local(graph))} if drawn else {}
     if isinstance(graph, Pregel):
         parts |= {
             "input_schema": graph.get_input_jsonschema,
@@ -64,6 +65,17 @@ def _xray(graph: PregelProtocol) -> list[dict[str, Any]]:
     while len(drawings) <= MAX_DEPTH and (deeper := graph.get_graph(xray=len(drawings)).to_json()) != drawings[-1]:
         drawings.append(deeper)
     return drawings[1:]
+
+
+def _local(graph: PregelProtocol) -> PregelProtocol:
+    """A copy whose drawing asks no other server: a graph of another server is a node like others.
+    Its server would be asked from the loop of the graphs, and may be this one, which has no answer
+    before the description has ended."""
+    if not isinstance(graph, Pregel):
+        return graph
+    local = copy.copy(graph)
+    local.get_subgraphs = lambda **options: ((ns, _local(sub)) for ns, sub in graph.get_subgraphs(**options) if isinstance(sub, Pregel))
+    return local
 
 
 @contextlib.contextmanager

@@ -194,6 +194,24 @@ def test_the_description(tmp_path: Path) -> None:
         assert json.loads(agent.post({"operation": "describe"}).read()) == json.loads(result.stdout)
 
 
+def test_a_graph_of_another_server_is_drawn_without_that_server(tmp_path: Path) -> None:
+    """It may be the server that the description is for, which has no answer yet."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        client = f"get_sync_client(url='http://127.0.0.1:{server.getsockname()[1]}', timeout=1)"
+        write(tmp_path, "agent.py", GRAPH + "from langgraph.pregel.remote import RemoteGraph\nfrom langgraph_sdk import get_sync_client\n"
+              f"inner = StateGraph(State).add_node('far', RemoteGraph('agent', sync_client={client})).add_node('near', builder.compile())"
+              ".add_edge(START, 'far').add_edge('far', 'near').compile()\n"
+              "graph = StateGraph(State).add_node('inner', inner).add_edge(START, 'inner').compile()", "./agent.py:graph")
+        drawings = json.loads(check(tmp_path, "--check").stdout)["graphs"]["agent"]["xray"]
+        assert [[n["id"] for n in drawing["nodes"]] for drawing in drawings] == [
+            ["__start__", "__end__", "inner:far", "inner:near"],
+            ["__start__", "__end__", "inner:far", "inner:near:node"],
+        ]
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
 # OLD makes pydantic work as before Python 3.12, OTHER as a release of pydantic that is made
 # otherwise.
 OLD = "from pydantic._internal import _generate_schema\n_generate_schema._SUPPORTS_TYPEDDICT = False\n"
