@@ -43,12 +43,16 @@ export function keepOptions(graph, { signal, interruptBefore, interruptAfter }) 
 }
 
 /**
- * The graphs within a graph, at all depths.
+ * The graphs within a graph, at all depths. What is within a graph of another server is left out:
+ * it has no nodes here, and the framework does not look for them at that server.
  * @returns {AsyncGenerator<[name: string, graph: any]>}
  */
 export async function* subgraphsOf(graph) {
-  if (graph.getSubgraphsAsync) yield* graph.getSubgraphsAsync(undefined, true);
-  else if (graph.getSubgraphs) yield* graph.getSubgraphs(undefined, true);
+  for await (const [name, inner] of graph.getSubgraphsAsync?.() ?? graph.getSubgraphs?.() ?? []) {
+    yield [name, inner];
+    if (!inner.nodes) continue;
+    for await (const [deeper, found] of subgraphsOf(inner)) yield [`${name}|${deeper}`, found];
+  }
 }
 
 /**

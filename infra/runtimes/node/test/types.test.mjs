@@ -144,3 +144,15 @@ test("a graph is drawn with those within, level by level", async (t) => {
   const names = ({ nodes }) => nodes.map(({ id }) => id).filter((id) => !id.endsWith("__")).sort();
   assert.deepEqual([graph, ...xray].map(names), [["next", "node"], ["next", "node:next", "node:node"], ["next", "node:next", "node:node:next", "node:node:node"]]);
 });
+
+test("a graph with a graph of another server in it is described without that server", async (t) => {
+  const source = `${imports}import { RemoteGraph } from "@langchain/langgraph/remote";
+const far = new RemoteGraph({ graphId: "agent", url: "http://127.0.0.1:9" });
+const State = Annotation.Root({ topic: Annotation<string> });
+const inner = new StateGraph(State).addNode("far", far).addEdge(START, "far").compile();
+export default new StateGraph(State).addNode("inner", inner).addNode("far", far).addEdge(START, "inner").addEdge("inner", "far").compile();
+`;
+  const { graph, input_schema, subgraphs } = (await (await start(t, { "agent.ts": source }, { agent: "./agent.ts:default" }))(true)).agent;
+  assert.deepEqual(graph.nodes.map(({ id }) => id).filter((id) => !id.endsWith("__")), ["inner", "far"]);
+  assert.deepEqual([input_schema.properties, Object.keys(subgraphs)], [{ topic: { type: "string" } }, ["inner", "inner|far", "far"]]);
+});
