@@ -120,7 +120,7 @@ func (h chunkHead) role() string {
 
 // chunk handles a piece of a message, or a whole message. Some frameworks give both the same
 // type, so a message finishes at the latest when its node finishes. Results of tools have a
-// channel of their own.
+// channel of their own, and what removes messages is seen in the state only.
 func (t *Translator) chunk(data json.RawMessage, namespace []string) {
 	if t.plainChunk(data, namespace) {
 		return
@@ -128,7 +128,7 @@ func (t *Translator) chunk(data json.RawMessage, namespace []string) {
 	var head chunkHead
 	var beside json.RawMessage
 	pair := []any{&head, &beside}
-	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || beside == nil || head.role() == "tool" {
+	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || beside == nil || head.role() == "tool" || head.role() == "remove" {
 		return
 	}
 	m := t.messages.find(head.ID)

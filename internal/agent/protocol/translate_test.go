@@ -40,6 +40,13 @@ func TestTranslation(t *testing.T) {
 				`messages @model {"event":"message-finish","id":"m2","reason":"stop","run_id":"m2"}`,
 			},
 		},
+		"what removes messages is no message": {
+			steps: []step{
+				{run.EventMessages, `[{"type":"remove","id":"__remove_all__","content":""},{"graph_node":"model"}]`},
+				update("model", `"messages":[{"type":"remove","id":"__remove_all__","content":""}]`),
+			},
+			methods: []string{"messages"},
+		},
 		"the result of a call of an earlier run is shown with what was called": {
 			before:  []step{update("model", `"messages":[{`+called+`}]`)},
 			steps:   []step{update("model", `"messages":[{`+called+`},{"type":"tool","id":"t1","tool_call_id":"c1","content":"blue"}]`)},
