@@ -18,7 +18,7 @@ export async function describeAll(sources, { strict = false, typed = false } = {
   for (const [id, source] of sources) {
     try {
       const { graph, framework } = await source.open({ configurable: {}, metadata: {} }, () => ({ accessContext: "assistants.read", user: null, store: null, executionRuntime: null }));
-      graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), ...(await drawn(graph)), ...(await within(graph, framework)) };
+      graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), ...(await drawn(graph)), ...within(graph, framework) };
     } catch (error) {
       if (strict && (error instanceof UserError || !source.isFactory)) throw error instanceof UserError ? error : new UserError(`graph "${id}": ${error.message}`);
       console.warn(`graph "${id}" cannot be described: ${error?.message ?? error}`);
@@ -59,9 +59,9 @@ async function drawn(graph) {
   return { graph: first, ...(xray.length > 0 ? { xray } : {}) };
 }
 
-async function within(graph, framework) {
+function within(graph, framework) {
   const subgraphs = {};
-  for await (const [ns, inner] of subgraphsOf(graph)) subgraphs[ns] = schemasOf(inner, framework);
+  for (const [ns, inner] of subgraphsOf(graph)) subgraphs[ns] = schemasOf(inner, framework);
   return Object.keys(subgraphs).length > 0 ? { subgraphs } : {};
 }
 

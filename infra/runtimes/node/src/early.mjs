@@ -45,13 +45,13 @@ export function keepOptions(graph, { signal, interruptBefore, interruptAfter }) 
 /**
  * The graphs within a graph, at all depths. What is within a graph of another server is left out:
  * it has no nodes here, and the framework does not look for them at that server.
- * @returns {AsyncGenerator<[name: string, graph: any]>}
+ * @returns {Generator<[name: string, graph: any]>}
  */
-export async function* subgraphsOf(graph) {
-  for await (const [name, inner] of graph.getSubgraphsAsync?.() ?? graph.getSubgraphs?.() ?? []) {
+export function* subgraphsOf(graph) {
+  for (const [name, inner] of graph.getSubgraphs?.() ?? []) {
     yield [name, inner];
     if (!inner.nodes) continue;
-    for await (const [deeper, found] of subgraphsOf(inner)) yield [`${name}|${deeper}`, found];
+    for (const [deeper, found] of subgraphsOf(inner)) yield [`${name}|${deeper}`, found];
   }
 }
 

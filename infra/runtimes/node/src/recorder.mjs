@@ -188,7 +188,7 @@ export class Recorder {
    */
   async #isKnown(ns) {
     const name = ns.split("|").filter((part) => !/^\d+$/.test(part)).map((part) => part.split(":")[0]).join("|");
-    for await (const [known] of subgraphsOf(this.#graph)) if (known === name) return true;
+    for (const [known] of subgraphsOf(this.#graph)) if (known === name) return true;
     return false;
   }
 }
@@ -231,7 +231,7 @@ export function placeIn(config) {
  */
 function deltaChannels(graph) {
   const names = new Set();
-  const graphs = [graph, ...[...(graph.getSubgraphs?.(undefined, true) ?? [])].map(([, inner]) => inner)];
+  const graphs = [graph, ...[...subgraphsOf(graph)].map(([, inner]) => inner)];
   for (const { channels } of graphs) {
     for (const [name, channel] of Object.entries(channels ?? {})) if (channel?.lc_graph_name === "DeltaChannel") names.add(name);
   }

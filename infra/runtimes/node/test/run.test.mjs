@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { eventsOf, named, project, Runtime, Thread, until, token } from "./runtime.mjs";
+import { eventsOf, named, project, Runtime, Thread, until, token, write } from "./runtime.mjs";
 
 const graphs = "graphs/framework.json";
 let shared;
@@ -343,6 +343,19 @@ test("a graph that a node's code calls stops and goes on", async () => {
   assert.equal(question[0].value, "what?");
   await thread.invoke({ command: { resume: "that" } });
   assert.deepEqual(thread.state.values, { total: 1, note: "that" });
+});
+
+test("a graph runs that a graph of another server is in", async (t) => {
+  const source = `import { Annotation, START, StateGraph } from "@langchain/langgraph";
+import { RemoteGraph } from "@langchain/langgraph/remote";
+const far = new RemoteGraph({ graphId: "agent", url: "http://127.0.0.1:9" });
+export default new StateGraph(Annotation.Root({ at: Annotation })).addNode("near", () => ({ at: "near" })).addNode("far", far)
+  .addConditionalEdges(START, () => "near", ["near", "far"]).compile();
+`;
+  const runtime = await Runtime.start(t, write({ "agent.mjs": source, "framework.json": { graphs: { agent: "./agent.mjs:default" } } }));
+  const thread = new Thread(runtime, "agent");
+  await thread.invoke({ input: { at: "" } });
+  assert.deepEqual(thread.state.values, { at: "near" });
 });
 
 test("a subgraph's question is asked again at the checkpoint of the subgraph", async () => {
