@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,10 @@ type guardian struct {
 	// asked has the accesses that the server asked about, seen the headers of all requests.
 	asked []string
 	seen  []map[string]string
+	// value is the value of the last access.
+	value json.RawMessage
+	// open has the accesses that every user is allowed, without a filter.
+	open []string
 	// ruling is the answer for all accesses; "" for the usual answer.
 	ruling string
 	// shared is the resource whose things all users share, "" if there is none.
@@ -62,11 +67,12 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if asked.Operation == graph.OperationAuthorize {
-		g.asked = append(g.asked, asked.Access.Resource+":"+asked.Access.Action)
+		access := asked.Access.Resource + ":" + asked.Access.Action
+		g.asked, g.value = append(g.asked, access), asked.Access.Value
 		if g.ruling != "" {
 			return g.ruling, nil
 		}
-		if asked.Access.Resource == g.shared {
+		if asked.Access.Resource == g.shared || slices.Contains(g.open, access) {
 			return string(marshal(object{"allowed": true, "value": asked.Access.Value})), nil
 		}
 		return usual(*asked.Access)
@@ -132,6 +138,13 @@ func (g *guardian) answer(ruling string) (asked []string) {
 	defer g.mu.Unlock()
 	asked, g.asked, g.ruling = g.asked, nil, ruling
 	return asked
+}
+
+// lastValue returns the value of the last access.
+func (g *guardian) lastValue() json.RawMessage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.value
 }
 
 // last returns the headers of the last request that the guardian was asked about.

@@ -105,3 +105,16 @@ func TestAttackLongRulings(t *testing.T) {
 	guardian.answer(`{"allowed":true,"value":{},"detail":"` + strings.Repeat("x", 100<<10) + `"}`)
 	wantStatus(t, f.call(t, "POST", "/threads", object{}), http.StatusServiceUnavailable)
 }
+
+// TestAttackRunsOfAThreadThatOnlyItsOwnerMayRead checks that a user who may search, but may not read
+// a thread, does not see its runs.
+func TestAttackRunsOfAThreadThatOnlyItsOwnerMayRead(t *testing.T) {
+	t.Parallel()
+	f, g, _ := setUpGuarded(t)
+	g.open = []string{"threads:search"}
+	thread := f.newThread(t)
+	f.finish(t, thread, hi())
+	for user, status := range map[string]int{"ada": http.StatusOK, "bob": http.StatusNotFound} {
+		wantStatus(t, f.as(t, user, "GET", thread+"/runs", nil), status)
+	}
+}

@@ -183,6 +183,17 @@ func (s server) visible(ctx context.Context, ref thread.Ref) error {
 	return matching404(err, filter, t.Metadata, thread.NotFound(ref))
 }
 
+// mayRead returns no error if the request's user may read a thread, which the request does in
+// addition to its operation.
+func (s server) mayRead(ctx context.Context, ref thread.Ref) error {
+	filter, _, err := s.also(ctx, access{"threads", "read"}, map[string]any{"thread_id": ref.Thread})
+	if err != nil || filter.Empty() {
+		return err
+	}
+	t, err := s.Threads.Get(ctx, ref)
+	return matching404(err, filter, t.Metadata, thread.NotFound(ref))
+}
+
 // also asks about another access that a request makes, in addition to its operation. It
 // returns the filter, and the metadata in the value as the handler has left it. If the
 // repository has no authentication of its own, everything is allowed.

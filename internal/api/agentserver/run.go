@@ -93,7 +93,12 @@ func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (Li
 		Before: strings.ToLower(optional.Or(request.Params.Before, "")),
 		Window: record.Window{Limit: optional.Or(request.Params.Limit, 10), Offset: optional.Or(request.Params.Offset, 0)},
 	}
-	runs, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
+	ref := threadRef(ctx, request.ThreadID)
+	// Runs show what their thread was asked.
+	if err := s.mayRead(ctx, ref); err != nil {
+		return nil, err
+	}
+	runs, more, err := s.Runs.List(ctx, ref, filter)
 	if err != nil {
 		return nil, err
 	}
