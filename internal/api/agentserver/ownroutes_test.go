@@ -407,7 +407,7 @@ func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 				continue
 			}
 			h := asked.Header
-			if asked.StatusCode != http.StatusNoContent || h.Get("Access-Control-Allow-Methods") != "GET, POST" || h.Get("Access-Control-Allow-Headers") != "x-one" || h.Get("Access-Control-Max-Age") != "60" ||
+			if asked.StatusCode != http.StatusNoContent || h.Get("Access-Control-Allow-Methods") != "GET, POST" || h.Get("Access-Control-Allow-Headers") != "Content-Type, x-one" || h.Get("Access-Control-Max-Age") != "60" ||
 				h.Get("Access-Control-Allow-Credentials") != "true" || !strings.HasSuffix(got.Header.Get("Access-Control-Expose-Headers"), ", x-two") {
 				t.Errorf("%s: %d %v and %v", path, asked.StatusCode, h, got.Header)
 			}

@@ -33,7 +33,7 @@ type Origins struct {
 	Pattern *pattern.Pattern
 	// Methods and Headers are what pages may use; the lists may contain "*". Without a list,
 	// the methods are the methods of the path, and the headers are the headers that the browser
-	// asks for.
+	// asks for. Pages may always send JSON.
 	Methods, Headers []string
 	// Exposed are the headers of answers that scripts may read besides those that they always
 	// may.
@@ -152,7 +152,7 @@ func (o *Origins) permit(header http.Header, r *http.Request, allowed []string) 
 	header.Set("Access-Control-Allow-Methods", strings.Join(allowed, ", "))
 	wanted := r.Header.Get("Access-Control-Request-Headers")
 	if o.Headers != nil && !slices.Contains(o.Headers, "*") {
-		wanted = strings.Join(o.Headers, ", ")
+		wanted = strings.Join(append([]string{"Content-Type"}, o.Headers...), ", ")
 	} else {
 		header.Add("Vary", "Access-Control-Request-Headers")
 	}
