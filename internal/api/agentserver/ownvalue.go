@@ -16,6 +16,8 @@ import (
 
 const (
 	memberMetadata  = "metadata"
+	memberKwargs    = "kwargs"
+	memberConfig    = "config"
 	memberNamespace = "namespace"
 )
 
@@ -58,12 +60,15 @@ type form struct {
 	tagged bool
 	// inQuery says that the namespace is in the query.
 	inQuery bool
+	// unsent has the members of the value that are not in the body. Changes of them have no
+	// effect.
+	unsent map[string]json.RawMessage
 }
 
 // forms has the forms of the accesses whose values differ from their bodies.
 var forms = map[access]form{
 	{"threads", "create_run"}: {
-		nested: "kwargs", top: []string{"assistant_id", memberMetadata, "multitask_strategy", "if_not_exists", "after_seconds"}, tagged: true,
+		nested: memberKwargs, top: []string{"assistant_id", memberMetadata, "multitask_strategy", "if_not_exists", "after_seconds"}, tagged: true,
 	},
 	{"crons", "create"}:          {nested: "payload", top: cronMembers, tagged: true},
 	{"crons", "update"}:          {nested: "payload", top: cronMembers, tagged: true},
@@ -72,6 +77,27 @@ var forms = map[access]form{
 	{"store", "delete"}:          {namespace: memberNamespace},
 	{"store", "search"}:          {namespace: "namespace_prefix"},
 	{"store", "list_namespaces"}: {namespace: "prefix"},
+}
+
+// defaults has what handlers see for members that a body leaves out, so that they find the members
+// that the framework's servers always hand over.
+var defaults = map[access]map[string]json.RawMessage{
+	{"threads", "create"}: {"if_exists": json.RawMessage(`"raise"`)},
+	{"threads", "search"}: {"values": emptyObject, "status": null, "limit": json.RawMessage(`10`), "offset": json.RawMessage(`0`)},
+	{"threads", "create_run"}: {
+		"thread_id": null, "run_id": null, "status": json.RawMessage(`"pending"`), "prevent_insert_if_inflight": json.RawMessage(`false`),
+		"multitask_strategy": json.RawMessage(`"enqueue"`), "if_not_exists": json.RawMessage(`"reject"`), "after_seconds": json.RawMessage(`0`),
+	},
+	{"assistants", "create"}:     {"config": emptyObject, "context": null, "name": json.RawMessage(`"Untitled"`)},
+	{"assistants", "update"}:     {"graph_id": null, "config": emptyObject, "context": null, "name": null},
+	{"assistants", "search"}:     {"graph_id": null, "limit": json.RawMessage(`10`), "offset": json.RawMessage(`0`)},
+	{"crons", "create"}:          {"thread_id": null, "end_time": null},
+	{"crons", "update"}:          {"schedule": null, "end_time": null, "on_run_completed": null},
+	{"crons", "search"}:          {"assistant_id": null, "thread_id": null, "limit": json.RawMessage(`10`), "offset": json.RawMessage(`0`)},
+	{"store", "get"}:             {"refresh_ttl": null},
+	{"store", "put"}:             {"index": null, "ttl": null},
+	{"store", "search"}:          {"filter": null, "query": null, "refresh_ttl": null, "limit": json.RawMessage(`10`), "offset": json.RawMessage(`0`)},
+	{"store", "list_namespaces"}: {"suffix": null, "max_depth": null, "limit": json.RawMessage(`100`), "offset": json.RawMessage(`0`)},
 }
 
 var cronMembers = []string{"schedule", "end_time", "timezone", "enabled", memberMetadata}
@@ -127,6 +153,9 @@ func (a *accessRequest) read(r *http.Request, o web.Operation) {
 	if !known {
 		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.action) && r.Method != http.MethodGet && !o.NoMetadata
 	}
+	if (r.Method != http.MethodGet || shape.inQuery) && !o.NoMetadata {
+		shape.unsent = defaults[a.access]
+	}
 	for i := range a.parts {
 		a.parts[i].form = shape
 		if shape.inQuery {
@@ -143,6 +172,7 @@ func (a *accessRequest) read(r *http.Request, o web.Operation) {
 func (a *accessRequest) enter(command map[string]json.RawMessage) {
 	a.command = command
 	part := accessPart{ids: a.parts[0].ids, form: forms[a.access]}
+	part.unsent = defaults[a.access]
 	if json.Unmarshal(state.OrNull(command["params"]), &part.body) != nil {
 		part.body = nil // the command refuses such parameters
 	}
@@ -173,12 +203,18 @@ func stringOf(raw json.RawMessage) string {
 // value returns the value that a handler sees: the ids, and the members of the body.
 func (p accessPart) value() map[string]any {
 	value, nested := map[string]any{}, map[string]any{}
+	for name, member := range p.unsent {
+		value[name] = member
+	}
 	for name, member := range p.body {
 		if p.nested != "" && !slices.Contains(p.top, name) {
 			nested[name] = member
 		} else {
 			value[name] = member
 		}
+	}
+	if p.nested == memberKwargs {
+		nested[memberConfig] = withConfigurable(p.body[memberConfig])
 	}
 	if p.nested != "" {
 		value[p.nested] = nested
@@ -236,7 +272,41 @@ func (p accessPart) nestedIn(value map[string]json.RawMessage) (map[string]json.
 	for _, name := range slices.Concat(p.top, []string{"thread_id"}) {
 		delete(nested, name)
 	}
+	if p.nested == memberKwargs {
+		dropNoConfigurable(nested)
+	}
 	return nested, nil
+}
+
+// withConfigurable returns the configuration of a run with the member configurable, which handlers
+// always find.
+func withConfigurable(config json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(state.OrNull(config), &members) != nil {
+		return config
+	}
+	if members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	if state.Present(members["configurable"]) == nil {
+		members["configurable"] = emptyObject
+	}
+	return record.Encode(members)
+}
+
+// dropNoConfigurable removes what withConfigurable has added, unless a handler has used it.
+func dropNoConfigurable(kwargs map[string]json.RawMessage) {
+	var config, configurable map[string]json.RawMessage
+	if json.Unmarshal(state.OrNull(kwargs[memberConfig]), &config) != nil ||
+		json.Unmarshal(state.OrNull(config["configurable"]), &configurable) != nil || len(configurable) > 0 {
+		return
+	}
+	delete(config, "configurable")
+	if len(config) == 0 {
+		delete(kwargs, memberConfig)
+	} else {
+		kwargs[memberConfig] = record.Encode(config)
+	}
 }
 
 // keepNamespace gives a body the namespace that a handler has left or made.
