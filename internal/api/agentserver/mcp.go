@@ -110,7 +110,7 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 		if err := budget.HoldOf(ctx).Take(ctx, int64(len(inputs[a.Graph]))*inputCost); err != nil {
 			return nil, err
 		}
-		tool := &mcp.Tool{Name: a.tool, Description: a.Description, InputSchema: inputs[a.Graph]}
+		tool := &mcp.Tool{Name: a.tool, Description: cmp.Or(a.Description, "Runs the agent "+a.Name+"."), InputSchema: inputs[a.Graph]}
 		// The package of the protocol calls this function in a goroutine of its own, whose context
 		// goes on after the end of the request: the run of a call ends with the request.
 		offers.AddTool(tool, func(_ context.Context, call *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
@@ -122,18 +122,6 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 		})
 	}
 	return offers, nil
-}
-
-// inputOf returns the schema of a tool's arguments. The protocol demands the schema of an object;
-// a graph without such a schema takes any object. The package of the protocol panics if it
-// cannot use the schema of a tool, so a schema that asks for headers of requests counts as none.
-func inputOf(schema json.RawMessage) json.RawMessage {
-	var of map[string]any
-	if len(schema) > maxInput || json.Unmarshal(schema, &of) != nil || of["type"] != "object" ||
-		bytes.Contains(bytes.ToLower(record.Encode(of)), []byte("x-mcp-header")) {
-		return json.RawMessage(`{"type":"object"}`)
-	}
-	return schema
 }
 
 // toolAssistant is an assistant that is a tool.

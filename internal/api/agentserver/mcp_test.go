@@ -287,6 +287,36 @@ func TestAttackSchemasOfTools(t *testing.T) {
 	}
 }
 
+// TestToolsTakeATextForMessages checks that models find a text where a graph takes messages, without
+// the definitions of messages, and a description.
+func TestToolsTakeATextForMessages(t *testing.T) {
+	t.Parallel()
+	agent := graphtest.NewAgent(nil, graphtest.Token)
+	agent.Describe = func(bool) (graph.GraphDescription, bool) {
+		return graph.GraphDescription{InputSchema: json.RawMessage(`{"type": "object", "title": "State", "required": ["messages"],
+			"$defs": {"AIMessage": {"$ref": "#/$defs/ToolCall"}, "HumanMessage": {"type": "object"}, "ToolCall": {"type": "object"}, "Style": {"anyOf": [{"$ref": "#/$defs/Tone"}]}, "Tone": {"type": "string"}},
+			"properties": {
+				"messages": {"title": "Messages", "type": "array", "items": {"oneOf": [{"$ref": "#/$defs/AIMessage"}, {"$ref": "#/$defs/HumanMessage"}]}},
+				"style": {"$ref": "#/$defs/Style"}, "names": {"type": "array", "items": {"type": "string"}}}}`)}, true
+	}
+	server := httptest.NewServer(agent)
+	t.Cleanup(server.Close)
+	f := setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
+	f.deploy(t, "agent")
+	listed, err := f.tools(t, f.key).ListTools(t.Context(), nil)
+	check.Must(t, err)
+	want := `{"type": "object", "title": "State", "required": ["messages"],
+		"$defs": {"Style": {"anyOf": [{"$ref": "#/$defs/Tone"}]}, "Tone": {"type": "string"}},
+		"properties": {
+			"messages": {"title": "Messages", "type": "string", "description": "The user message to send to the agent."},
+			"style": {"$ref": "#/$defs/Style"}, "names": {"type": "array", "items": {"type": "string"}}}}`
+	var wanted, shown any
+	check.Must(t, errors.Join(json.Unmarshal([]byte(want), &wanted), json.Unmarshal(marshal(listed.Tools[0].InputSchema), &shown)))
+	if diff := cmp.Diff(wanted, shown); diff != "" || listed.Tools[0].Description != "Runs the agent agent." {
+		t.Errorf("the description is %q, the schema (-want +got):\n%s", listed.Tools[0].Description, diff)
+	}
+}
+
 // TestAttackToolsWithLongDescriptions checks that the list of all tools is bounded.
 func TestAttackToolsWithLongDescriptions(t *testing.T) {
 	t.Parallel()
