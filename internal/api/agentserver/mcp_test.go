@@ -287,8 +287,8 @@ func TestAttackSchemasOfTools(t *testing.T) {
 	}
 }
 
-// TestToolsTakeATextForMessages checks that models find a text where a graph takes messages, without
-// the definitions of messages, and a description.
+// TestToolsTakeATextForMessages checks that models find a text where a graph takes messages,
+// without the definitions of messages, and a description.
 func TestToolsTakeATextForMessages(t *testing.T) {
 	t.Parallel()
 	agent := graphtest.NewAgent(nil, graphtest.Token)

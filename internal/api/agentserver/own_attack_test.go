@@ -106,8 +106,8 @@ func TestAttackLongRulings(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/threads", object{}), http.StatusServiceUnavailable)
 }
 
-// TestAttackRunsOfAThreadThatOnlyItsOwnerMayRead checks that a user who may search, but may not read
-// a thread, does not see its runs.
+// TestAttackRunsOfAThreadThatOnlyItsOwnerMayRead checks that a user who may search, but may not
+// read a thread, does not see its runs.
 func TestAttackRunsOfAThreadThatOnlyItsOwnerMayRead(t *testing.T) {
 	t.Parallel()
 	f, g, _ := setUpGuarded(t)
