@@ -160,6 +160,8 @@ type Search struct {
 	AssistantID, Thread string
 	Enabled             *bool
 	Metadata            match.Filter
+	// Threads must match the metadata of a cron's thread. A cron without a thread passes.
+	Threads match.Filter
 	// SortBy is a field of the interface; created_at by default.
 	SortBy    string
 	Ascending bool
@@ -188,6 +190,10 @@ var orders = map[string]func(a, b Cron) int{
 // returns fewer crons than the caller asked for if they are large, but at least one. It reads all
 // crons of the deployment, whose number is bounded.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (crons []Cron, total int, err error) {
+	threads, err := s.threadsOf(ctx, workspace, deployment, search.Threads)
+	if err != nil {
+		return nil, 0, err
+	}
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	search.Room = record.PageRoom
 	return record.Sorted(ctx, s.Table, record.Sorting[Cron]{
@@ -198,12 +204,33 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 				return c, false, err
 			}
 			ok, err := search.match(c)
-			return c, ok, err
+			return c, ok && (c.Thread == "" || search.Threads.Empty() || threads[c.Thread]), err
 		},
 		Slim:    func(c *Cron) { c.Metadata, c.Request = nil, run.Request{} },
 		Compare: record.Directed(func(a, b Cron) int { return cmp.Or(order(a, b), cmp.Compare(a.Cron, b.Cron)) }, search.Ascending),
 		Window:  search.Window,
 	})
+}
+
+// threadsOf returns the threads of crons that match a filter, and none for an empty filter.
+func (s *Store) threadsOf(ctx context.Context, workspace, deployment string, filter match.Filter) (map[string]bool, error) {
+	if filter.Empty() {
+		return nil, nil
+	}
+	var ids []string
+	for item, err := range table.Items(ctx, s.Table, keys.Crons(workspace, deployment)) {
+		if err != nil {
+			return nil, err
+		}
+		c, err := decode(item)
+		if err != nil {
+			return nil, err
+		}
+		if c.Thread != "" {
+			ids = append(ids, c.Thread)
+		}
+	}
+	return s.Config.Threads.Matching(ctx, workspace, deployment, ids, filter)
 }
 
 // Erase removes all crons of a deployment.

@@ -184,6 +184,24 @@ func (s *Store) named(ctx context.Context, workspace, deployment string, ids []s
 	}
 }
 
+// Matching returns those of the threads that are there and whose metadata match the filter.
+func (s *Store) Matching(ctx context.Context, workspace, deployment string, ids []string, metadata match.Filter) (map[string]bool, error) {
+	matching, filter := map[string]bool{}, Filter{Metadata: metadata}
+	for item, err := range s.named(ctx, workspace, deployment, ids) {
+		if err != nil {
+			return nil, err
+		}
+		t, ok, err := filter.decode(item)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			matching[t.Thread] = true
+		}
+	}
+	return matching, nil
+}
+
 // Count returns how many of a deployment's threads pass the filter. It reads the whole list,
 // and decodes the entries only if the filter needs their contents.
 func (s *Store) Count(ctx context.Context, workspace, deployment string, filter Filter, matches func(Thread) (bool, error)) (int, error) {

@@ -165,7 +165,7 @@ func (s server) DeleteCron(ctx context.Context, request DeleteCronRequestObject)
 // SearchCrons lists the crons that match.
 func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObject) (SearchCronsResponseObject, error) {
 	body := request.Body
-	search, err := cronSearch(ctx, CronCount{AssistantID: body.AssistantID, Metadata: body.Metadata, ThreadID: body.ThreadID})
+	search, err := s.cronSearch(ctx, CronCount{AssistantID: body.AssistantID, Metadata: body.Metadata, ThreadID: body.ThreadID})
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObjec
 
 // CountCrons counts the crons that match.
 func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject) (CountCronsResponseObject, error) {
-	search, err := cronSearch(ctx, *request.Body)
+	search, err := s.cronSearch(ctx, *request.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -187,14 +187,27 @@ func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject)
 	return CountCrons200JSONResponse(total), err
 }
 
-func cronSearch(ctx context.Context, criteria CronCount) (cron.Search, error) {
+// cronSearch returns the search for crons that match. A cron shows what its runs ask its thread, so
+// the request's user must also be allowed to see the thread.
+func (s server) cronSearch(ctx context.Context, criteria CronCount) (cron.Search, error) {
 	filter, err := match.Parse(state.Present(criteria.Metadata))
+	if err != nil {
+		return cron.Search{}, err
+	}
 	search := cron.Search{Metadata: filter.And(ownDecisionOf(ctx).filter), Thread: strings.ToLower(optional.Text(criteria.ThreadID))}
 	if name := optional.Text(criteria.AssistantID); name != "" {
 		if search.AssistantID = nameOf(name); !isID(name) {
 			search.AssistantID = assistant.DefaultID(name)
 		}
 	}
+	to, value := access{"threads", "search"}, map[string]any{memberMetadata: emptyObject}
+	for name, member := range defaults[to] {
+		value[name] = member
+	}
+	if search.Thread != "" {
+		to, value = access{"threads", "read"}, map[string]any{"thread_id": search.Thread}
+	}
+	search.Threads, _, err = s.also(ctx, to, value)
 	return search, err
 }
 

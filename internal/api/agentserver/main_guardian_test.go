@@ -29,8 +29,8 @@ type guardian struct {
 	// asked has the accesses that the server asked about, seen the headers of all requests.
 	asked []string
 	seen  []map[string]string
-	// value is the value of the last access.
-	value json.RawMessage
+	// values are the newest values, by their accesses.
+	values map[string]json.RawMessage
 	// open has the accesses that every user is allowed, without a filter.
 	open []string
 	// ruling is the answer for all accesses; "" for the usual answer.
@@ -68,7 +68,8 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 	defer g.mu.Unlock()
 	if asked.Operation == graph.OperationAuthorize {
 		access := asked.Access.Resource + ":" + asked.Access.Action
-		g.asked, g.value = append(g.asked, access), asked.Access.Value
+		g.asked = append(g.asked, access)
+		g.values[access] = asked.Access.Value
 		if g.ruling != "" {
 			return g.ruling, nil
 		}
@@ -140,11 +141,11 @@ func (g *guardian) answer(ruling string) (asked []string) {
 	return asked
 }
 
-// lastValue returns the value of the last access.
-func (g *guardian) lastValue() json.RawMessage {
+// lastValue returns the newest value of an access.
+func (g *guardian) lastValue(access string) json.RawMessage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.value
+	return g.values[access]
 }
 
 // last returns the headers of the last request that the guardian was asked about.
@@ -172,7 +173,7 @@ func setUpGuardedAgent(t *testing.T) (f *fixture, g *guardian, platformKey, toke
 // setUpGuardedWithin also bounds the requests of strangers, and has other quotas.
 func setUpGuardedWithin(t *testing.T, strangers agentserver.StrangerLimits, limits quota.Limits, change ...func(*agentserver.Config)) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
-	g = &guardian{}
+	g = &guardian{values: map[string]json.RawMessage{}}
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.Rule = g.rule
 	server := httptest.NewServer(agent)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,5 +117,24 @@ func TestAttackRunsOfAThreadThatOnlyItsOwnerMayRead(t *testing.T) {
 	f.finish(t, thread, hi())
 	for user, status := range map[string]int{"ada": http.StatusOK, "bob": http.StatusNotFound} {
 		wantStatus(t, f.as(t, user, "GET", thread+"/runs", nil), status)
+	}
+}
+
+// TestAttackCronsOfAThreadThatOnlyItsOwnerMayRead checks that a user who may search all crons does
+// not see those of another user's thread.
+func TestAttackCronsOfAThreadThatOnlyItsOwnerMayRead(t *testing.T) {
+	t.Parallel()
+	f, g, _ := setUpGuarded(t)
+	g.open = []string{"crons:create", "crons:search"}
+	thread := f.newThread(t)
+	wantStatus(t, f.call(t, "POST", thread+"/runs/crons", yearly()), http.StatusOK)
+	wantStatus(t, f.call(t, "POST", "/runs/crons", yearly()), http.StatusOK)
+	for user, seen := range map[string][2]string{"ada": {"2", "1"}, "bob": {"1", "0"}} {
+		for i, body := range []object{{}, {"thread_id": strings.TrimPrefix(thread, "/threads/")}} {
+			found := f.as(t, user, "POST", "/runs/crons/search", body)
+			if counted := f.as(t, user, "POST", "/runs/crons/count", body); strings.TrimSpace(string(counted.text)) != seen[i] || strconv.Itoa(len(found.body.([]any))) != seen[i] {
+				t.Errorf("%s searches %v: found %s, counted %s, want %s", user, body, found.text, counted.text, seen[i])
+			}
+		}
 	}
 }
