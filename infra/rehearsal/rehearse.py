@@ -62,6 +62,7 @@ UNMADE = {
     "AWS::Budgets::Budget": "MonthlyBudget",
     "AWS::CodeDeploy::Application": "TrafficShift",
     "AWS::CodeDeploy::DeploymentGroup": "TrafficShift",
+    "AWS::IAM::Policy": "PermissionsBoundary",
     "AWS::Lambda::CapacityProvider": "RunnerCompute",
     "AWS::Route53::RecordSetGroup": "HostedZoneId",
 }
