@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/a2aproject/a2a-go/a2a"
 	v1 "github.com/a2aproject/a2a-go/v2/a2a"
@@ -140,65 +139,6 @@ func TestAgentsSendMessages(t *testing.T) {
 	}}})
 	if said := textOf(file.Artifacts[0].Parts); !strings.Contains(said, `"type":"image"`) || !strings.Contains(said, `"url":"https://files.test/a.png"`) {
 		t.Errorf("the graph has seen %s", said)
-	}
-}
-
-// TestAgentsStreamTasks reads the events of a task while it runs, and again when it has ended.
-func TestAgentsStreamTasks(t *testing.T) {
-	t.Parallel()
-	f := setUp(t, echoing)
-	var task a2a.TaskID
-	for _, request := range []func() object{
-		func() object { return rpc("message/stream", sendOf("hello", nil)) },
-		func() object { return rpc("tasks/resubscribe", object{"id": task}) },
-	} {
-		answer := f.open(t.Context(), t, "POST", f.path("/a2a/agent"), request(), map[string]string{auth.HeaderKey: f.key})
-		var seen []string
-		for events := sse.NewReader(answer.Body, 1<<20); ; {
-			event, err := events.Next()
-			if err != nil {
-				break
-			}
-			var said struct{ Result json.RawMessage }
-			check.Must(t, json.Unmarshal(event.Data, &said))
-			result, err := a2a.UnmarshalEventJSON(said.Result)
-			check.Must(t, err)
-			switch result := result.(type) {
-			case *a2a.Task:
-				task = result.ID
-				seen = append(seen, "task")
-			case *a2a.TaskStatusUpdateEvent:
-				text := ""
-				if result.Status.Message != nil {
-					text = " " + textOf(result.Status.Message.Parts)
-				}
-				seen = append(seen, string(result.Status.State)+text)
-				if result.TaskID != task || result.Final != (result.Status.State == a2a.TaskStateCompleted) {
-					t.Errorf("got %+v", result)
-				}
-			case *a2a.TaskArtifactUpdateEvent:
-				seen = append(seen, "artifact "+textOf(result.Artifact.Parts))
-			}
-		}
-		check.Must(t, answer.Body.Close())
-		if diff := cmp.Diff([]string{"task", "working You said ", "working hello", "artifact You said hello", "completed"}, seen); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-	}
-}
-
-// TestASilentTaskRepeatsItsStatus checks that proxies and clients see that the connection lives.
-func TestASilentTaskRepeatsItsStatus(t *testing.T) {
-	t.Parallel()
-	f := setUpImpatient(t, echoing, time.Millisecond)
-	answer := f.open(t.Context(), t, "POST", f.path("/a2a/agent"), rpc("message/stream", sendOf("hang", nil)), map[string]string{auth.HeaderKey: f.key})
-	defer answer.Body.Close()
-	events := sse.NewReader(answer.Body, 1<<20)
-	for range 4 { // the task, and its status
-		event, err := events.Next()
-		if check.Must(t, err); !strings.Contains(string(event.Data), `"kind":"task"`) && !strings.Contains(string(event.Data), `"state":"working"`) {
-			t.Errorf("got %s", event.Data)
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/a2aproject/a2a-go/a2a"
@@ -58,8 +59,12 @@ func (t tasks) events(ctx context.Context, stream func(yields) error) iter.Seq2[
 	}
 }
 
-// follow sends a task, the text of its answer while it is written, and the outcome. A task that
-// is silent repeats its status, so that the connection stays open.
+// draftPause is the time between two drafts of an answer. Each has all of the text so far, so with
+// a draft for each event the bytes would grow with the square of the text.
+const draftPause = 100 * time.Millisecond
+
+// follow sends a task, drafts of its answer while it is written, and the outcome. A task that is
+// silent repeats its status, so that the connection stays open.
 func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 	task, err := t.show(ctx, r, new(0))
 	if err != nil {
@@ -73,11 +78,17 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 	written, ended := t.written(ctx, r)
 	silence := time.NewTicker(t.server.Heartbeat)
 	defer silence.Stop()
-	for {
+	pause := time.NewTicker(draftPause)
+	defer pause.Stop()
+	var answer draft
+	for over := false; !over; {
 		var said *a2a.Message
 		select {
 		case event := <-written:
-			if said = saidIn(task, event); said == nil {
+			answer.add(event)
+			continue
+		case <-pause.C:
+			if said = answer.unsent(task); said == nil {
 				continue
 			}
 			silence.Reset(t.server.Heartbeat)
@@ -86,12 +97,15 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 			if err != nil {
 				return t.refuse(ctx, err)
 			}
-			return t.conclude(ctx, task.ID, yield)
+			if over, said = true, answer.unsent(task); said == nil {
+				continue
+			}
 		}
 		if !yield(a2a.NewStatusUpdateEvent(task, a2a.TaskStateWorking, said), nil) {
 			return errLeft
 		}
 	}
+	return t.conclude(ctx, task.ID, yield)
 }
 
 // written returns the events of a run while they are written, and after the last event the error
@@ -148,16 +162,53 @@ func (t tasks) conclude(ctx context.Context, id a2a.TaskID, yield yields) error 
 	return nil
 }
 
-// saidIn returns the text that an event adds to the answer, nil if it adds no text.
-func saidIn(task *a2a.Task, event sse.Event) *a2a.Message {
+// draft is the newest message of an answer, as far as it is written.
+type draft struct {
+	id   string
+	text strings.Builder
+	// others are the parts that are no text.
+	others []a2a.Part
+	// isNew says that something was added since the draft was sent.
+	isNew bool
+}
+
+// add adds what an event says. A draft that is larger than an answer may be gets no more text.
+func (d *draft) add(event sse.Event) {
 	var chunk []json.RawMessage
 	var said graphMessage
 	if event.Name != "messages" || json.Unmarshal(event.Data, &chunk) != nil || len(chunk) == 0 || json.Unmarshal(chunk[0], &said) != nil {
-		return nil
+		return
 	}
 	parts := said.parts()
 	if said.role() != a2a.MessageRoleAgent || len(parts) == 0 {
+		return
+	}
+	if said.ID != d.id {
+		*d = draft{id: said.ID}
+	}
+	if d.text.Len() > maxOwnAnswer {
+		return
+	}
+	for _, part := range parts {
+		if text, ok := part.(a2a.TextPart); ok {
+			d.text.WriteString(text.Text)
+		} else {
+			d.others = append(d.others, part)
+		}
+	}
+	d.isNew = true
+}
+
+// unsent returns the message with all that it says so far, because clients show it in place of the
+// draft before; nil if nothing was added to that draft.
+func (d *draft) unsent(task *a2a.Task) *a2a.Message {
+	if !d.isNew {
 		return nil
 	}
-	return &a2a.Message{ID: said.ID, Role: a2a.MessageRoleAgent, TaskID: task.ID, ContextID: task.ContextID, Parts: parts}
+	d.isNew = false
+	var parts []a2a.Part
+	if d.text.Len() > 0 {
+		parts = append(parts, a2a.TextPart{Text: d.text.String()})
+	}
+	return &a2a.Message{ID: d.id, Role: a2a.MessageRoleAgent, TaskID: task.ID, ContextID: task.ContextID, Parts: append(parts, d.others...)}
 }

@@ -30,7 +30,7 @@ async function asked(more) {
   const client = await agent("agent", more);
   assert.ok((await client.getAgentCard()).supportedInterfaces[0].url.startsWith(apiUrl));
   const events = (await collect(client.sendMessageStream(message("")))).map(({ payload }) => payload);
-  const shown = events.filter(({ $case }) => $case === "statusUpdate").map(({ value }) => textOf(value.status.message?.parts ?? [])).join("");
+  const shown = events.filter(({ $case }) => $case === "statusUpdate").map(({ value }) => textOf(value.status.message?.parts ?? [])).filter(Boolean).at(-1);
   const { taskId: id, contextId, artifact } = events.find(({ $case }) => $case === "artifactUpdate").value;
   const answer = textOf(artifact.parts);
   assert.ok(answer && shown.includes(answer), shown);

@@ -31,7 +31,7 @@ async def main():
     async with httpx.AsyncClient(headers={"X-Api-Key": key}, timeout=60) as http:
         client = await create_client(f"{url}/a2a/agent/", client_config=ClientConfig(httpx_client=http))
         events = [event async for event in client.send_message(message("what's the weather in sf?"))]
-        shown = "".join(text_of(e.status_update.status.message.parts) for e in events if e.HasField("status_update"))
+        shown = [text_of(e.status_update.status.message.parts) for e in events if e.HasField("status_update") and e.status_update.status.message.parts][-1]
         task = events[0].task
         answer = text_of(next(e.artifact_update.artifact.parts for e in events if e.HasField("artifact_update")))
         assert answer and answer in shown, (events, shown)

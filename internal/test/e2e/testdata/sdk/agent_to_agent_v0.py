@@ -33,7 +33,7 @@ async def main():
         assert card.capabilities.streaming and card.url.startswith(url), card
         streaming = ClientFactory(ClientConfig(httpx_client=http, streaming=True)).create(card)
         updates, task = await ask(streaming, "what's the weather in sf?")
-        shown = "".join(text_of(u.status.message.parts) for u in updates if u is not None and u.kind == "status-update" and u.status.message)
+        shown = [text_of(u.status.message.parts) for u in updates if u is not None and u.kind == "status-update" and u.status.message][-1]
         answer = text_of(task.artifacts[-1].parts)
         assert task.status.state is TaskState.completed and answer and answer in shown, (task, shown)
 
