@@ -230,7 +230,7 @@ func (s *Store) threadsOf(ctx context.Context, workspace, deployment string, fil
 			ids = append(ids, c.Thread)
 		}
 	}
-	return s.Config.Threads.Matching(ctx, workspace, deployment, ids, filter)
+	return s.Threads.Matching(ctx, workspace, deployment, ids, filter)
 }
 
 // Erase removes all crons of a deployment.

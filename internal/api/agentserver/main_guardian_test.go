@@ -69,6 +69,9 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 	if asked.Operation == graph.OperationAuthorize {
 		access := asked.Access.Resource + ":" + asked.Access.Action
 		g.asked = append(g.asked, access)
+		if g.values == nil {
+			g.values = map[string]json.RawMessage{}
+		}
 		g.values[access] = asked.Access.Value
 		if g.ruling != "" {
 			return g.ruling, nil
@@ -173,7 +176,7 @@ func setUpGuardedAgent(t *testing.T) (f *fixture, g *guardian, platformKey, toke
 // setUpGuardedWithin also bounds the requests of strangers, and has other quotas.
 func setUpGuardedWithin(t *testing.T, strangers agentserver.StrangerLimits, limits quota.Limits, change ...func(*agentserver.Config)) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
-	g = &guardian{values: map[string]json.RawMessage{}}
+	g = &guardian{}
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.Rule = g.rule
 	server := httptest.NewServer(agent)

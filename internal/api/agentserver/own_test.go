@@ -418,7 +418,7 @@ func TestAttackMembersOfCommandsSpeltOtherwise(t *testing.T) {
 // let in.
 func TestUsersReachTheGraph(t *testing.T) {
 	t.Parallel()
-	g := &guardian{values: map[string]json.RawMessage{}}
+	g := &guardian{}
 	var agent heard
 	told := graphtest.NewAgent(agent.answer, graphtest.Token)
 	told.Rule = g.rule
