@@ -212,7 +212,8 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	})
 }
 
-// threadsOf returns the threads of crons that match a filter, and none for an empty filter.
+// threadsOf returns the threads of crons that match a filter. With an empty filter it reads
+// nothing.
 func (s *Store) threadsOf(ctx context.Context, workspace, deployment string, filter match.Filter) (map[string]bool, error) {
 	if filter.Empty() {
 		return nil, nil

@@ -172,7 +172,8 @@ type draft struct {
 	isNew bool
 }
 
-// add adds what an event says. A draft that is larger than an answer may be gets no more text.
+// add adds what an event says. Another message begins another draft. A draft that is larger than an
+// answer may be gets no more text.
 func (d *draft) add(event sse.Event) {
 	var chunk []json.RawMessage
 	var said graphMessage
@@ -199,8 +200,8 @@ func (d *draft) add(event sse.Event) {
 	d.isNew = true
 }
 
-// unsent returns the message with all that it says so far, because clients show it in place of the
-// draft before; nil if nothing was added to that draft.
+// unsent returns the message with all of its parts so far, because clients show a draft in place of
+// the earlier draft. It returns nil if nothing was added since then.
 func (d *draft) unsent(task *a2a.Task) *a2a.Message {
 	if !d.isNew {
 		return nil

@@ -264,17 +264,7 @@ func TestAttackSchemasOfTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agent := graphtest.NewAgent(nil, graphtest.Token)
-			agent.Describe = func(bool) (graph.GraphDescription, bool) {
-				return graph.GraphDescription{InputSchema: json.RawMessage(c.schema)}, true
-			}
-			server := httptest.NewServer(agent)
-			t.Cleanup(server.Close)
-			f := setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
-			f.deploy(t, "agent")
-			listed, err := f.tools(t, f.key).ListTools(t.Context(), nil)
-			check.Must(t, err)
-			want, got := `{"type":"object"}`, marshal(listed.Tools[0].InputSchema)
+			want, got := `{"type":"object"}`, marshal(toolOf(t, c.schema).InputSchema)
 			if c.used {
 				want = c.schema
 			}
@@ -287,17 +277,12 @@ func TestAttackSchemasOfTools(t *testing.T) {
 	}
 }
 
-// TestToolsTakeATextForMessages checks that models find a text where a graph takes messages,
-// without the definitions of messages, and a description.
-func TestToolsTakeATextForMessages(t *testing.T) {
-	t.Parallel()
+// toolOf returns the tool of an agent whose input has a schema.
+func toolOf(t *testing.T, schema string) *mcp.Tool {
+	t.Helper()
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.Describe = func(bool) (graph.GraphDescription, bool) {
-		return graph.GraphDescription{InputSchema: json.RawMessage(`{"type": "object", "title": "State", "required": ["messages"],
-			"$defs": {"AIMessage": {"$ref": "#/$defs/ToolCall"}, "HumanMessage": {"type": "object"}, "ToolCall": {"type": "object"}, "Style": {"anyOf": [{"$ref": "#/$defs/Tone"}]}, "Tone": {"type": "string"}},
-			"properties": {
-				"messages": {"title": "Messages", "type": "array", "items": {"oneOf": [{"$ref": "#/$defs/AIMessage"}, {"$ref": "#/$defs/HumanMessage"}]}},
-				"style": {"$ref": "#/$defs/Style"}, "names": {"type": "array", "items": {"type": "string"}}}}`)}, true
+		return graph.GraphDescription{InputSchema: json.RawMessage(schema)}, true
 	}
 	server := httptest.NewServer(agent)
 	t.Cleanup(server.Close)
@@ -305,15 +290,27 @@ func TestToolsTakeATextForMessages(t *testing.T) {
 	f.deploy(t, "agent")
 	listed, err := f.tools(t, f.key).ListTools(t.Context(), nil)
 	check.Must(t, err)
+	return listed.Tools[0]
+}
+
+// TestToolsTakeATextForMessages checks that models find a text where a graph takes messages,
+// without the definitions of messages, and a description.
+func TestToolsTakeATextForMessages(t *testing.T) {
+	t.Parallel()
+	tool := toolOf(t, `{"type": "object", "title": "State", "required": ["messages"],
+			"$defs": {"AIMessage": {"$ref": "#/$defs/ToolCall"}, "HumanMessage": {"type": "object"}, "ToolCall": {"type": "object"}, "Style": {"anyOf": [{"$ref": "#/$defs/Tone"}]}, "Tone": {"type": "string"}},
+			"properties": {
+				"messages": {"title": "Messages", "type": "array", "items": {"oneOf": [{"$ref": "#/$defs/AIMessage"}, {"$ref": "#/$defs/HumanMessage"}]}},
+				"style": {"$ref": "#/$defs/Style"}, "names": {"type": "array", "items": {"type": "string"}}}}`)
 	want := `{"type": "object", "title": "State", "required": ["messages"],
 		"$defs": {"Style": {"anyOf": [{"$ref": "#/$defs/Tone"}]}, "Tone": {"type": "string"}},
 		"properties": {
 			"messages": {"title": "Messages", "type": "string", "description": "The user message to send to the agent."},
 			"style": {"$ref": "#/$defs/Style"}, "names": {"type": "array", "items": {"type": "string"}}}}`
 	var wanted, shown any
-	check.Must(t, errors.Join(json.Unmarshal([]byte(want), &wanted), json.Unmarshal(marshal(listed.Tools[0].InputSchema), &shown)))
-	if diff := cmp.Diff(wanted, shown); diff != "" || listed.Tools[0].Description != "Runs the agent agent." {
-		t.Errorf("the description is %q, the schema (-want +got):\n%s", listed.Tools[0].Description, diff)
+	check.Must(t, errors.Join(json.Unmarshal([]byte(want), &wanted), json.Unmarshal(marshal(tool.InputSchema), &shown)))
+	if diff := cmp.Diff(wanted, shown); diff != "" || tool.Description != "Runs the agent agent." {
+		t.Errorf("the description is %q, the schema (-want +got):\n%s", tool.Description, diff)
 	}
 }
 
