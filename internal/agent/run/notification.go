@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -28,8 +29,8 @@ type Observer interface {
 const maxNotification = 8 << 20
 
 // notifyEnd returns the writes that send the end of a run to the run's webhook, if the run has a
-// webhook. The caller adds them to the transaction of Finish, or for an interrupted run to the
-// transaction of Seal. If the message is larger than maxNotification, values and input are
+// webhook. The caller adds them to the transaction of Finish, for an interrupted run to the
+// transaction of Seal, and for a run that was rolled back to the transaction that deletes it. If the message is larger than maxNotification, values and input are
 // left out, and then all arguments and the metadata: otherwise the run could not end.
 //
 // The outbox calls the observer after the commit.
@@ -47,17 +48,20 @@ func (s *Store) notifyEnd(run Run, values state.Values, now time.Time) (o record
 	if run.CancelReason != "" {
 		body["cancel_reason"] = run.CancelReason
 	}
+	if run.Status == Removed { // the state no longer has anything of the run
+		body["status"], body["values"] = "rollback", nil
+	}
 	if !run.Started.IsZero() {
 		body["run_started_at"] = clock.Format(run.Started)
 	}
 	sent, _ := s.Webhooks.Send(webhook.Message{
-		Workspace: run.Workspace, Deployment: run.Deployment, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
+		Workspace: run.Workspace, Deployment: run.Deployment, Log: run.Run, URL: run.Webhook, Type: fmt.Sprintf("run.%s", body["status"]), Body: short(body, run),
 	})
 	return sent
 }
 
 // notifyObserver calls the observer, if there is one, when the run's end is committed. A run that
-// was rolled back has no other notification.
+// was rolled back before a worker claimed it has no other notification.
 func (s *Store) notifyObserver(run Run) (o record.Outbox) {
 	if s.Observer != nil {
 		o.Then(func(ctx context.Context) { s.Observer.Ended(ctx, run) })

@@ -140,6 +140,10 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionInterrupt))
 		},
 		"superseded": func(f *fixture, _ run.Run, _ *run.Attempt) { f.claim(f.create("next", run.Interrupt)) },
+		"rollback":   func(f *fixture, _ run.Run, _ *run.Attempt) { f.claim(f.create("next", run.Rollback)) },
+		"cancelled with a rollback": func(f *fixture, r run.Run, _ *run.Attempt) {
+			f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.ActionRollback))
+		},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -169,16 +173,22 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 			}
 			f.must(json.Unmarshal(<-told, &got))
 			want := name
-			if name == "superseded" {
+			switch name {
+			case "superseded":
 				want = "interrupted"
+			case "cancelled with a rollback":
+				want = "rollback"
 			}
 			if got.RunID != r.Run || got.ThreadID != r.Thread || got.Status != want || got.Metadata["user"] != "ann" || got.Kwargs["input"] == nil {
 				t.Errorf("got %+v", got)
 			}
 			// A run that succeeds has finished its messages, and this one is not in the state.
 			messages := 2
-			if name == "success" {
+			switch want {
+			case "success":
 				messages = 1
+			case "rollback": // the state is as it was before the run
+				messages = 0
 			}
 			if len(got.Values.Messages) != messages || (got.Error != nil) != (name == "error") {
 				t.Errorf("got values %v and error %v", got.Values, got.Error)

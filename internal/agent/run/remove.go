@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -64,10 +65,15 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 			}
 			// Positions are never reused: readers may have seen them.
 			t.MarkPosition(&change, max(t.Lock.Position, run.Position))
+			if err := s.loadBulk(ctx, &run); err != nil {
+				return o, err
+			}
+			o.Join(s.notifyEnd(run, state.Values{}, s.Now()))
+		} else {
+			o.Join(s.notifyObserver(run))
 		}
 		o.Add(s.deletes(run, table.Cond{})...)
 		o.Join(s.releasePermit(run))
-		o.Join(s.notifyObserver(run))
 	}
 	if page.Cursor == "" {
 		t.MarkRemoved(&change, "", "")

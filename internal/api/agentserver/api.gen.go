@@ -1072,7 +1072,7 @@ type RunCreate struct {
 	// `strict_resume`.
 	StrictResume *bool `json:"strict_resume,omitempty"`
 
-	// Webhook The address that the server calls with the run when the run has ended. The rules of the key `webhooks` of the repository's configuration file apply.
+	// Webhook The address that the server calls with the run when the run has ended. A run that was rolled back after it had begun has the status `rollback` there, and no values. The rules of the key `webhooks` of the repository's configuration file apply.
 	Webhook *string `json:"webhook,omitempty"`
 }
 
