@@ -16,6 +16,7 @@ EXAMPLE := infra/examples/weather
 
 GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ASL := npx --yes asl-validator@4.0.0
+RUFF = $$(sh infra/runtimes/uv.sh) tool run --quiet ruff@0.17.6 check --quiet --no-cache --config infra/ruff.toml
 OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 validate-api
 
 # One folder of functions is one Lambda. They are built for ARCH, the architecture of the stack:
@@ -226,6 +227,7 @@ bench-lambda: build functions ## measure the functions, and the stack that they 
 lint: ## check style, state machines and interface documents; needs Python 3 and Node
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "make lint: not gofmt'ed:" $$unformatted >&2; exit 1; fi
 	GOMEMLIMIT=3GiB $(GOLANGCI) run
+	$(RUFF) infra internal
 	sh infra/sam/lint.sh
 	$(ASL) $(foreach file,$(wildcard infra/statemachines/*.asl.json),--json-path $(file))
 	@for file in $(wildcard infra/openapi/*.yaml); do \

@@ -27,7 +27,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from api import ROOT, Api, Failed, await_answer, clear, make_key, prove
 
 sys.path.insert(0, str(ROOT / "infra" / "sam"))
-from environment import Environment  # noqa: E402 - the path of the module is known only now
+from environment import Environment
 
 TRIAL = Environment("trial")
 PATIENCE = 1800  # seconds; a service that drains and the network interfaces of functions take many minutes to go

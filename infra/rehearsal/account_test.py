@@ -19,7 +19,7 @@ REPOSITORY = "arn:aws:ecr:us-east-1:000000000000:repository/trial"
 class Stand:
     """Stands for all services of an account in which a new role cannot be assumed at once."""
 
-    class exceptions:  # noqa: N801 - as boto3 names it
+    class exceptions:
         NoSuchEntityException = KeyError
 
     def __init__(self):
@@ -45,7 +45,7 @@ class Stand:
         self.asked += 1
         if self.asked == 1:
             raise ClientError({"Error": {"Code": "AccessDenied"}}, "AssumeRole")
-        until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=DurationSeconds)
+        until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=DurationSeconds)
         return {"Credentials": {"AccessKeyId": "id", "SecretAccessKey": "key", "SessionToken": "session", "Expiration": until}}
 
     def get_authorization_token(self):

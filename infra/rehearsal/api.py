@@ -19,7 +19,7 @@ class Failed(Exception):
 
 def slipway(arguments, environment):
     """Returns what bin/slipway prints."""
-    done = subprocess.run([ROOT / "bin" / "slipway", *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    done = subprocess.run([ROOT / "bin" / "slipway", *arguments], env=environment, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise Failed(f"slipway {arguments[0]}: {done.stderr}")
     return done.stdout.strip()

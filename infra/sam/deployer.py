@@ -159,8 +159,8 @@ class Deployment:
     def calls(self):
         for logical, resource in self.resources.items():
             yield from self.of_resource(logical, resource["Type"], resource["Properties"])
-        for logical, resource in self.resources.items():
-            if "AWS::ApiGateway::Stage" == resource["Type"]:
+        for resource in self.resources.values():
+            if resource["Type"] == "AWS::ApiGateway::Stage":
                 yield from (call(f"logs:{action}", "*", IN_REGION) for action in DELIVERY)
         yield from SAM
 

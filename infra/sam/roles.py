@@ -60,7 +60,7 @@ def keeps_interfaces(policy):
     """Tells whether a managed policy denies functions to change network interfaces. Lambda itself,
     which makes them, is no function."""
     return any(
-        statement["Effect"] == "Deny" and INTERFACES <= set(statement["Action"]) and statement.get("Resource") == "*"
+        statement["Effect"] == "Deny" and set(statement["Action"]) >= INTERFACES and statement.get("Resource") == "*"
         and str(statement.get("Condition", {}).get("ArnLike", {}).get("lambda:SourceFunctionArn")).endswith(":function:*'}")
         for statement in statements(policy))
 
@@ -70,6 +70,6 @@ def denies(policy):
     with the stack's prefix."""
     for statement in statements(policy):
         others = [str(resource) for resource in statement.get("NotResource", [])]
-        if statement["Effect"] == "Deny" and WRITES <= set(statement["Action"]) and others and not any(o.endswith("log-group:*'}") for o in others):
+        if statement["Effect"] == "Deny" and set(statement["Action"]) >= WRITES and others and not any(o.endswith("log-group:*'}") for o in others):
             return True
     return False

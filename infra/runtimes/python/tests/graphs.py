@@ -2,7 +2,6 @@
 
 import asyncio
 import operator
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Command, Send, interrupt
+from langgraph.types import Send, interrupt
 from langgraph_sdk import get_client
 from typing_extensions import TypedDict
 

@@ -237,7 +237,7 @@ def test_only_a_repository_with_an_index_embeds(tmp_path: Path) -> None:
 def test_an_index_that_cannot_be_had_ends_the_start(tmp_path: Path, index: dict[str, Any], error: str) -> None:
     write(tmp_path, **index)
     command = [sys.executable, "-m", "slipway_runtime"]
-    ended = subprocess.run(command, cwd=tmp_path, env={"PATH": "", "SLIPWAY_KEYS": "store", "PORT": "0"}, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, cwd=tmp_path, env={"PATH": "", "SLIPWAY_KEYS": "store", "PORT": "0"}, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1 and error in ended.stderr
-    refused = subprocess.run(command, cwd=tmp_path, env={"PATH": "", "PORT": "0"}, capture_output=True, text=True, timeout=60)
+    refused = subprocess.run(command, cwd=tmp_path, env={"PATH": "", "PORT": "0"}, capture_output=True, text=True, timeout=60, check=False)
     assert refused.returncode == 1 and "store: is not served" in refused.stderr

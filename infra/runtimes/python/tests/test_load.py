@@ -29,7 +29,7 @@ builder = StateGraph(State, context_schema=Context).add_node("node", lambda s: {
 
 def check(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, **environment}
-    return subprocess.run([sys.executable, "-m", "slipway_runtime", *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "slipway_runtime", *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def write(directory: Path, path: str, text: str, target: str | None = None) -> None:

@@ -2,7 +2,7 @@
 key."""
 
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, UTC
 
 from langgraph_sdk.errors import ConflictError, NotFoundError
 from story import ANSWERED, ask, create, expect, refused, tell, types
@@ -49,7 +49,7 @@ async def described(client):
 async def crons(client):
     of = {"test": str(uuid.uuid4())}
     thread = await create(client)
-    end = datetime(2100, 1, 1, tzinfo=timezone.utc)
+    end = datetime(2100, 1, 1, tzinfo=UTC)
     stateless = await client.crons.create("agent", schedule="0 0 1 1 *", input=ask("sf"), metadata=of, timezone="Asia/Tokyo", end_time=end, on_run_completed="keep")
     on_thread = await client.crons.create_for_thread(thread, "agent", schedule="0 9 * * 1", input=ask("sf"), metadata=of, enabled=False)
     expect("the thread", (stateless["thread_id"], on_thread["thread_id"]), (None, thread))

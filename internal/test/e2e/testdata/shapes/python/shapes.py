@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.func import entrypoint
-from langgraph.graph import END, START, MessagesState, StateGraph, add_messages
+from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from typing_extensions import TypedDict
 
 SLOW = 100_000
