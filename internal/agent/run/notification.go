@@ -30,8 +30,9 @@ const maxNotification = 8 << 20
 
 // notifyEnd returns the writes that send the end of a run to the run's webhook, if the run has a
 // webhook. The caller adds them to the transaction of Finish, for an interrupted run to the
-// transaction of Seal, and for a run that was rolled back to the transaction that deletes it. If the message is larger than maxNotification, values and input are
-// left out, and then all arguments and the metadata: otherwise the run could not end.
+// transaction of Seal, and for a run that was rolled back to the transaction that deletes it. If
+// the message is larger than maxNotification, values and input are left out, and then all arguments
+// and the metadata: otherwise the run could not end.
 //
 // The outbox calls the observer after the commit.
 func (s *Store) notifyEnd(run Run, values state.Values, now time.Time) (o record.Outbox) {
