@@ -215,6 +215,9 @@ const controlPlane = `{
 "TenantId":{"description":"The workspace's id. Needed if the key alone does not identify the workspace.","in":"header","name":"X-Tenant-Id","type":"apiKey"}}},
 "info":{
 "description":"A deployment is made from a git repository (\u0060github\u0060), from a container image (\u0060external_docker\u0060), or from data that its client sends: a tarball of sources\nthat the server builds (\u0060internal_source\u0060), or an image that the client pushes to the server's own registry (\u0060internal_docker\u0060). Each rollout of a\ndeployment is a revision. A typical client creates a deployment, keeps \u0060id\u0060 and \u0060latest_revision_id\u0060, and reads that revision until its \u0060status\u0060 is\n\u0060DEPLOYED\u0060 or contains \u0060FAILED\u0060.\n\nEvery error is \u0060{\"detail\": ...}\u0060. \u0060detail\u0060 is a sentence, except for 422, where it is a list of all problems of the request. The server ignores members and\nquery parameters that this document does not name. Every response carries \u0060X-Request-Id\u0060.\n\nA body is JSON that every parser can read: it is UTF-8, each \u0060\\u\u0060 escape of half of a surrogate pair is next to the other half, each number is in the\nrange of a double, and no value is nested more than 500 deep. Any other body is refused with 422; the type of the problem is \u0060json_invalid\u0060, and \u0060loc\u0060\nnames the place.\n",
+"license":{
+"identifier":"Apache-2.0",
+"name":"Apache License 2.0"},
 "summary":"Create, roll out, change and remove deployments of agent servers.",
 "title":"Slipway control plane",
 "version":"0.1.0"},
