@@ -336,6 +336,7 @@ func (s server) tame(w http.ResponseWriter, r *http.Request, d deployment.Deploy
 		cookie.Path, cookie.Domain = below+"/"+strings.TrimPrefix(cookie.Path, "/"), ""
 		header.Add("Set-Cookie", cookie.String())
 	}
+	web.VaryOnce(w.Header(), header)
 	switch own := header.Get("Access-Control-Allow-Origin"); {
 	case own != "":
 		web.Unmark(w.Header())

@@ -91,7 +91,9 @@ func ownApp(held <-chan struct{}) http.Handler {
 	})
 	mux.HandleFunc("GET /cors", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "https://own.test")
+		w.Header().Set("Vary", "Accept, origin")
 	})
+	mux.HandleFunc("GET /varies", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Origin") })
 	return mux
 }
 
@@ -391,9 +393,10 @@ func TestAPrefixOfAllPaths(t *testing.T) {
 func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	age := 60
+	listed := func(c *agentserver.Config) { c.Origins = []string{"https://server.test"} }
 	f := setUpOwn(t, build.HTTP{CORS: &build.CORS{
 		Origins: []string{"https://a.test"}, OriginPattern: `https://.*\.b\.test`, Methods: []string{"GET", "POST"}, Headers: []string{"x-one"}, Exposed: []string{"x-two"}, Credentials: true, MaxAge: &age,
-	}}, quota.Limits{})
+	}}, quota.Limits{}, listed)
 	for origin, may := range map[string]bool{"https://a.test": true, "https://c.b.test": true, "https://c.b.test.evil": false, "https://evil": false} {
 		for _, path := range []string{"/threads", "/seen"} {
 			asked := f.send(t, "OPTIONS", f.path(path), nil, map[string]string{"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-one"})
@@ -401,6 +404,9 @@ func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 			for which, header := range map[string]http.Header{"preflight": asked.Header, "request": got.Header} {
 				if allowed := header.Get("Access-Control-Allow-Origin"); (allowed == origin) != may || (!may && allowed != "") {
 					t.Errorf("%s of %s from %s: %q", which, path, origin, allowed)
+				}
+				if vary := header.Values("Vary"); !slices.Equal(vary, []string{"Origin"}) {
+					t.Errorf("%s of %s from %s depends on %q", which, path, origin, vary)
 				}
 			}
 			if !may {
@@ -415,6 +421,12 @@ func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 	}
 	if got := f.send(t, "GET", f.path("/cors"), nil, map[string]string{"Origin": "https://a.test"}); !slices.Equal(got.Header.Values("Access-Control-Allow-Origin"), []string{"https://own.test"}) {
 		t.Errorf("an application that has rules of its own: %v", got.Header)
+	}
+	for path, want := range map[string]string{"/cors": "Accept, origin", "/varies": "Origin"} {
+		got := f.send(t, "GET", f.path(path), nil, map[string]string{"Origin": "https://a.test"})
+		if vary := got.Header.Values("Vary"); !slices.Equal(vary, []string{want}) {
+			t.Errorf("an answer of %s depends on %q, want %q", path, vary, want)
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ func (o *Origins) admit(header http.Header, r *http.Request) bool {
 	case all && origin == "":
 		return true
 	}
-	header.Add("Vary", "Origin") // also in answers to other origins, because a cache may hold them
+	vary(header, "Origin") // also in answers to other origins, because a cache may hold them
 	if !o.letsIn(origin) {
 		return false
 	}
@@ -154,12 +154,35 @@ func (o *Origins) permit(header http.Header, r *http.Request, allowed []string) 
 	if o.Headers != nil && !slices.Contains(o.Headers, "*") {
 		wanted = strings.Join(append([]string{"Content-Type"}, o.Headers...), ", ")
 	} else {
-		header.Add("Vary", "Access-Control-Request-Headers")
+		vary(header, "Access-Control-Request-Headers")
 	}
 	if wanted != "" {
 		header.Set("Access-Control-Allow-Headers", wanted)
 	}
 	header.Set("Access-Control-Max-Age", cmp.Or(o.MaxAge, preflightAge))
+}
+
+// vary states that an answer depends on a header of the request, if the answer does not state it
+// already.
+func vary(header http.Header, name string) {
+	if !varies(header, name) {
+		header.Add("Vary", name)
+	}
+}
+
+// varies reports whether an answer states that it depends on a header of the request.
+func varies(header http.Header, name string) bool {
+	return slices.ContainsFunc(header.Values("Vary"), func(value string) bool {
+		return slices.ContainsFunc(strings.Split(value, ","), func(one string) bool { return strings.EqualFold(strings.TrimSpace(one), name) })
+	})
+}
+
+// VaryOnce removes from the headers that Mark and Preflight have set what the answer of an
+// application states itself: that it depends on the origin.
+func VaryOnce(header, answer http.Header) {
+	if varies(answer, "Origin") {
+		header["Vary"] = slices.DeleteFunc(header.Values("Vary"), func(value string) bool { return value == "Origin" })
+	}
 }
 
 // Unmark removes the headers that crossOrigin and Mark have set, for answers that bring rules
