@@ -72,6 +72,7 @@ func TestAttackAuthIsNeverOverlooked(t *testing.T) {
 			files map[string]string
 			words string
 		}{
+			"another word":            {map[string]string{"framework.json": file(`, "authentication": {"path": "./auth.py:auth"}`)}, `- authentication: is not a key of the configuration file, and the agent is not served without what it may ask for. Did you mean "auth"?`},
 			"another case":            {map[string]string{"framework.json": file(`, "AUTH": {"path": "./auth.py:auth"}`)}, "- AUTH: is not a key"},
 			"a value of another kind": {map[string]string{"framework.json": file(`, "auth": 1`)}, "- auth: "},
 			"both files":              {map[string]string{"framework.json": file(""), public: file(auth)}, `both "framework.json" and "` + public + `"`},
@@ -82,6 +83,32 @@ func TestAttackAuthIsNeverOverlooked(t *testing.T) {
 				t.Parallel()
 				wantRefused(t, c.files, c.words)
 			})
+		}
+	}
+}
+
+// TestAttackNamesForWhatProtects reads keys that were meant to be auth or encryption. They are
+// refused if they ask for anything; names of other things are not.
+func TestAttackNamesForWhatProtects(t *testing.T) {
+	t.Parallel()
+	file := func(name, value string) map[string]string {
+		return map[string]string{"framework.json": `{"graphs": {"a": {"path": "a.py:a", "` + name + `": ` + value + `}}, "` + name + `": ` + value + `}`}
+	}
+	for key, names := range map[string][]string{
+		"auth":       {"authentication", "Authorization", "authorisation", "authn", "auths", "custom_auth", "oauth", "auth_config", "authenticate", "x-auth", "auht", "atuh", "auh", "aauth"},
+		"encryption": {"encrypt", "Encrypted", "custom_encryption", "encyption", "encrpytion", "encription", "crypto", "encryptions"},
+	} {
+		for _, name := range names {
+			wantRefused(t, file(name, `{"path": "x.py:x"}`), "- "+name+": is not a key of the configuration file", `Did you mean "`+key+`"?`,
+				"- graphs.a."+name+": is not a key of a graph", `"`+key+`" is a key beside "graphs"`)
+			if config, err := framework.Read(tree(t, file(name, "null")), ""); err != nil || len(config.Remarks) != 1 {
+				t.Errorf("%s: null: got %+v, %v", name, config.Remarks, err)
+			}
+		}
+	}
+	for _, name := range []string{"author", "Authors", "auto", "bath", "descriptions", "scripts", "é", "a", ""} {
+		if _, err := framework.Read(tree(t, file(name, `["x"]`)), ""); err != nil {
+			t.Errorf("%q: got %v", name, err)
 		}
 	}
 }

@@ -140,6 +140,8 @@ func (p *parser) keys() {
 		switch {
 		case !ok && inOtherLetters(name) != "":
 			p.problem("%s: is not a key of the configuration file, did you mean %q?", name, inOtherLetters(name))
+		case !ok && asks(p.fields[name]) && meant(name) != "":
+			p.problem("%s: is not a key of the configuration file, and the agent is not served without what it may ask for. Did you mean %q? Otherwise remove it.", name, meant(name))
 		case !ok:
 			p.remark(name, "is not a key of the configuration file, and has no effect")
 		case !asks(p.fields[name]):
@@ -193,14 +195,19 @@ func (p *parser) ownDirectory() {
 	}
 }
 
-// graphKeys remarks on the keys that the platform does not know in a graph that is an object.
+// graphKeys remarks on the keys that the platform does not know in a graph that is an object, and
+// refuses those that were probably meant to protect it.
 func (p *parser) graphKeys(id string, value json.RawMessage) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(graphKeys, name) && asks(fields[name]) {
+		switch protection := meant(name); {
+		case slices.Contains(graphKeys, name) || !asks(fields[name]):
+		case protection != "":
+			p.problem("graphs.%s.%s: is not a key of a graph, and the graph is not served without what it may ask for: %q is a key beside \"graphs\"", id, name, protection)
+		default:
 			p.remark("graphs."+id+"."+name, "is not a key of a graph, and has no effect")
 		}
 	}
