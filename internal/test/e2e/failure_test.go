@@ -15,6 +15,13 @@ import (
 // unmended limits the time until a failure is reported that does not go away by waiting.
 const unmended = time.Minute
 
+// deaf starts an agent that takes its port, so that no other program on the machine can answer
+// there, and answers nothing.
+const deaf = `exec python3 -c '
+import os, socket, time
+port = socket.create_server((os.environ["HOST"], int(os.environ["PORT"])))
+time.sleep(600)'`
+
 // TestFailureOfAFirstRevision tests the failures that prevent a deployment from ever being
 // served.
 func TestFailureOfAFirstRevision(t *testing.T) {
@@ -130,7 +137,7 @@ func TestFailureOfALaterRevision(t *testing.T) {
 			cause: "The agent was started, and never answered GET /ping.", remedy: "readiness_timeout_seconds",
 			branch: "deaf", status: "DEPLOY_FAILED", reason: "NOT_READY", words: []string{"/ping", "still warming up"},
 			write: func() {
-				repo.write(t, "framework.json", agentConfig().with("start", "echo still warming up; exec sleep 600"))
+				repo.write(t, "framework.json", agentConfig().with("start", "echo still warming up; "+deaf))
 			},
 		},
 		"the agent ends at once": {
@@ -203,7 +210,7 @@ func TestADeploymentHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--ready-limit", "4s")
 	repo := agentRepository(t)
-	repo.branch(t, "deaf", agentConfig().with("start", "exec sleep 600"))
+	repo.branch(t, "deaf", agentConfig().with("start", deaf))
 	repo.branch(t, "slow", agentConfig().with("start", "sleep 6; exec ./agent"))
 	limited := func(ref string, limit int) (*deployment, string) {
 		body := creation(repo.url(), ref)
