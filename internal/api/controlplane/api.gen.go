@@ -2430,7 +2430,8 @@ type ListDeploymentsParams struct {
 	// NameContains A part of the name. Case does not matter.
 	NameContains *string `form:"name_contains,omitempty" json:"name_contains,omitempty"`
 
-	// Status One status, or several statuses, separated by commas.
+	// Status One status, or several statuses, separated by commas. Deleted deployments are listed only if `AWAITING_DELETE` is one of them, until nothing of
+	// them is left.
 	Status         *string         `form:"status,omitempty" json:"status,omitempty"`
 	ImageVersion   *string         `form:"image_version,omitempty" json:"image_version,omitempty"`
 	DeploymentType *DeploymentType `form:"deployment_type,omitempty" json:"deployment_type,omitempty"`

@@ -59,6 +59,9 @@ func TestADeletedDeploymentIsUndeleted(t *testing.T) {
 	if got := listed(t, f.call(t, "GET", "/v2/deployments", nil), "id"); len(got) != 0 {
 		t.Errorf("%v are in the list", got)
 	}
+	if got := listed(t, f.call(t, "GET", "/v2/deployments?status=AWAITING_DELETE", nil), "purge_at"); !slices.Equal(got, []string{shown.id("purge_at")}) {
+		t.Errorf("the deleted deployments can be undeleted until %v", got)
+	}
 	tag := shown.Header.Get("ETag")
 
 	other, _ := f.create(t, fromImage("weather"))
@@ -84,6 +87,9 @@ func TestADeletedDeploymentIsUndeleted(t *testing.T) {
 	}
 	if got := f.call(t, "GET", path, nil); string(got.text) != string(f.send(t, "GET", path, nil, editor.headers()).text) || got.Header.Get("ETag") != back.Header.Get("ETag") {
 		t.Errorf("it is read as %s %s, answered was %s", got.text, got.Header.Get("ETag"), back.Header.Get("ETag"))
+	}
+	if got := listed(t, f.call(t, "GET", "/v2/deployments?status=AWAITING_DELETE", nil), "id"); slices.Contains(got, created.id("id")) {
+		t.Errorf("%v are deleted", got)
 	}
 	f.deploy(t, created.id("id"))
 	if live := f.call(t, "GET", path, nil); live.id("active_revision_id") != back.id("latest_revision_id") {

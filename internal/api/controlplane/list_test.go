@@ -32,12 +32,17 @@ func TestDeploymentsAreFiltered(t *testing.T) {
 	for _, body := range []object{
 		with(fromGit("weather-eu"), "source_config.deployment_type", "dev"), with(fromGit("Weather-us"), "source_config.deployment_type", "prod"),
 		with(fromGit("travel"), "source_config.deployment_type", nil), fromImage("images"), fromGit("gone"),
+		fromGit("newest"), fromGit("forced"),
 	} {
 		_, created := f.create(t, body)
 		ids[created.id("name")] = created.id("id")
 	}
 	f.deploy(t, ids["images"])
-	f.call(t, "DELETE", "/v2/deployments/"+ids["gone"], nil)
+	for _, name := range []string{"gone", "newest", "forced"} {
+		f.call(t, "DELETE", "/v2/deployments/"+ids[name], nil)
+	}
+	f.call(t, "DELETE", "/v2/deployments/"+ids["forced"]+"?force=true", nil)
+	wantStatus(t, f.call(t, "POST", "/v2/deployments", fromImage("last")), http.StatusCreated)
 	named := func(names ...string) string {
 		query := url.Values{}
 		for _, name := range names {
@@ -45,7 +50,7 @@ func TestDeploymentsAreFiltered(t *testing.T) {
 		}
 		return query.Encode()
 	}
-	all := []string{"images", "travel", "Weather-us", "weather-eu"}
+	all := []string{"last", "images", "travel", "Weather-us", "weather-eu"}
 	const sentence = "GET /v2/deployments: filter "
 	for query, c := range map[string]struct {
 		filter string
@@ -63,24 +68,28 @@ func TestDeploymentsAreFiltered(t *testing.T) {
 		"agent_id=a":                       {"agent_id", []string{}},
 		"agent_environment=prod":           {"agent_environment", []string{}},
 		"status=READY":                     {"status", []string{"images"}},
-		"status=AWAITING_DATABASE":         {"status", []string{"travel", "Weather-us", "weather-eu"}},
+		"status=AWAITING_DATABASE":         {"status", []string{"last", "travel", "Weather-us", "weather-eu"}},
 		"status=READY,UNUSED":              {"status", []string{"images"}},
-		"status=AWAITING_DELETE":           {"status", []string{}},
-		"image_version=1.2":                {"image_version", all},
-		"image_version=1":                  {"image_version", []string{}},
-		"deployment_type=dev":              {"deployment_type", []string{"weather-eu"}},
-		"deployment_type=dev_free":         {"deployment_type", []string{}},
-		named("travel", "images"):          {"deployment_ids", []string{"images", "travel"}},
-		named("travel", "gone"):            {"deployment_ids", []string{"travel"}},
-		"deployment_ids=" + someID:         {"deployment_ids", []string{}},
-		"deployment_ids=":                  {"deployment_ids", all},
-		"tag_value_ids=" + someID:          {"tag_value_ids", []string{}},
-		"remote_reconciled=true":           {"remote_reconciled", []string{}},
-		"remote_reconciled=false":          {"remote_reconciled", all},
-		"limit=2":                          {"limit", all[:2]},
-		"limit=2&offset=1":                 {"offset", all[1:3]},
-		"name_contains=e&limit=1":          {"name_contains", []string{"images"}},
-		"deployment_type=dev&limit":        {"limit", nil},
+		"status=AWAITING_DELETE":           {"status", []string{"newest", "gone"}},
+		"status=READY,AWAITING_DELETE":     {"status", []string{"newest", "gone", "images"}},
+		"status=AWAITING_DATABASE,READY,AWAITING_DELETE":              {"status", []string{"last", "newest", "gone", "images", "travel", "Weather-us", "weather-eu"}},
+		"status=AWAITING_DELETE&name=gone":                            {"status", []string{"gone"}},
+		named("travel", "gone", "forced") + "&status=AWAITING_DELETE": {"status", []string{"gone"}},
+		"image_version=1.2":                                           {"image_version", all},
+		"image_version=1":                                             {"image_version", []string{}},
+		"deployment_type=dev":                                         {"deployment_type", []string{"weather-eu"}},
+		"deployment_type=dev_free":                                    {"deployment_type", []string{}},
+		named("travel", "images"):                                     {"deployment_ids", []string{"images", "travel"}},
+		named("travel", "gone"):                                       {"deployment_ids", []string{"travel"}},
+		"deployment_ids=" + someID:                                    {"deployment_ids", []string{}},
+		"deployment_ids=":                                             {"deployment_ids", all},
+		"tag_value_ids=" + someID:                                     {"tag_value_ids", []string{}},
+		"remote_reconciled=true":                                      {"remote_reconciled", []string{}},
+		"remote_reconciled=false":                                     {"remote_reconciled", all},
+		"limit=2":                                                     {"limit", all[:2]},
+		"limit=2&offset=1":                                            {"offset", all[1:3]},
+		"name_contains=e&limit=1":                                     {"name_contains", []string{"images"}},
+		"deployment_type=dev&limit":                                   {"limit", nil},
 		"status=READY&name_contains=weather&remote_reconciled=false":  {"status", []string{}},
 		named("travel", "images", "weather-eu") + "&limit=1&offset=1": {"deployment_ids", []string{"travel"}},
 		named("travel", "images") + "&name_contains=im":               {"deployment_ids", []string{"images"}},
@@ -100,6 +109,17 @@ func TestDeploymentsAreFiltered(t *testing.T) {
 	second := f.call(t, "GET", "/v2/deployments?limit=1&cursor="+first.id("cursor")+"&"+named("travel", "images"), nil)
 	if diff := cmp.Diff([]string{"images", "travel"}, append(listed(t, first, "name"), listed(t, second, "name")...)); diff != "" || second.member("cursor") != nil {
 		t.Errorf("page by page, at last with cursor %v (-want +got):\n%s", second.member("cursor"), diff)
+	}
+	var paged []string
+	for cursor, more := "", true; more; {
+		page := f.call(t, "GET", "/v2/deployments?limit=2&status=READY,AWAITING_DATABASE,AWAITING_DELETE&cursor="+cursor, nil)
+		paged = append(paged, listed(t, page, "name")...)
+		if cursor, more = page.member("cursor").(string); more && len(listed(t, page, "name")) != 2 {
+			t.Errorf("a page is %s", page.text)
+		}
+	}
+	if diff := cmp.Diff([]string{"last", "newest", "gone", "images", "travel", "Weather-us", "weather-eu"}, paged); diff != "" {
+		t.Errorf("with the deleted ones, page by page (-want +got):\n%s", diff)
 	}
 	if got := f.send(t, "GET", "/v2/deployments?"+named("travel"), nil, f.other.headers()); len(listed(t, got, "name")) != 0 {
 		t.Errorf("a stranger finds %s", got.text)

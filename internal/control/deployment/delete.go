@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -69,7 +70,7 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 		attrStatus: string(AwaitingDelete), attrTeardown: int64(d.Teardown), attrPurge: clock.FormatOptional(d.PurgeAt), attrReplicas: int64(0),
 	})
 	change.Index = overdue(d.Deployment, now)
-	change.Index[table.ByList] = table.Key{}
+	change.Index[table.ByList] = keys.DeletedDeploymentEntry(d.Workspace, d.Deployment)
 	o, err := s.outbox(ctx, d, []event.Event{d.newEvent(event.DeploymentDeleted)}, append(append(writes, d.unwatch(now)...), change,
 		table.Delete{Key: keys.DeploymentName(d.Workspace, d.Name)},
 		d.leaveProject(now, how.TracingProject),
@@ -105,8 +106,12 @@ func (s *Store) deleteAgain(ctx context.Context, d Deployment, how Deletion) (o 
 	}
 	if len(set) > 0 {
 		change := d.change(now, set)
+		change.Index = map[table.Index]table.Key{}
+		if how.Force {
+			change.Index[table.ByList] = table.Key{}
+		}
 		if shorter {
-			change.Index = overdue(d.Deployment, now)
+			maps.Copy(change.Index, overdue(d.Deployment, now))
 			o.Then(func(ctx context.Context) { s.stopTeardown(ctx, stopped, "Its recovery window ends earlier.") })
 		}
 		o.Add(change)

@@ -17,8 +17,9 @@ import (
 // Filter says which deployments to list. Zero members do not filter.
 type Filter struct {
 	// Name is the whole name, NameContains a part of it; NameContains ignores case.
-	Name           string
-	NameContains   string
+	Name         string
+	NameContains string
+	// Statuses let a deleted deployment through only if AwaitingDelete is one of them.
 	Statuses       []Status
 	ImageVersion   string
 	DeploymentType string
@@ -33,13 +34,16 @@ type Filter struct {
 
 func (f Filter) match(d *Deployment) bool {
 	c := &d.SourceConfig
-	return d.Status != AwaitingDelete && !f.Tagged && !f.Agent && (f.Name == "" || f.Name == d.Name) &&
+	return !d.Forced && (d.Status != AwaitingDelete || f.deleted()) && !f.Tagged && !f.Agent && (f.Name == "" || f.Name == d.Name) &&
 		strings.Contains(strings.ToLower(d.Name), strings.ToLower(f.NameContains)) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, d.Status)) &&
 		(f.ImageVersion == "" || f.ImageVersion == d.ImageVersion) &&
 		(f.DeploymentType == "" || c.DeploymentType != nil && *c.DeploymentType == f.DeploymentType) &&
 		(f.Remote == nil || *f.Remote == d.Remote())
 }
+
+// deleted reports whether the filter lets deleted deployments through.
+func (f Filter) deleted() bool { return slices.Contains(f.Statuses, AwaitingDelete) }
 
 // Search returns a page of the deployments of a workspace that a filter lets through, newest first.
 func (s *Store) Search(ctx context.Context, workspace string, filter Filter, window record.Window) (record.Page[Deployment], error) {
@@ -51,6 +55,9 @@ func (s *Store) Search(ctx context.Context, workspace string, filter Filter, win
 	}
 	if filter.IDs != nil {
 		return record.ListFrom(ctx, s.named(workspace, filter.IDs), "deployments", query, window, matching)
+	}
+	if filter.deleted() {
+		return record.ListFrom(ctx, s.withDeleted(workspace), "deployments", query, window, matching)
 	}
 	return record.List(ctx, s.table, "deployments", query, window, matching)
 }
@@ -110,6 +117,48 @@ func (s *Store) named(workspace string, ids []string) record.Source {
 			}
 		}
 	}
+}
+
+// withDeleted is a source that reads the list of a workspace and its deleted deployments in one
+// order, newest first.
+func (s *Store) withDeleted(workspace string) record.Source {
+	return func(ctx context.Context, query table.Query) iter.Seq2[*table.Item, error] {
+		return func(yield func(*table.Item, error) bool) {
+			after, err := query.Position()
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			deleted := keys.DeletedDeployments(workspace)
+			deleted.Reverse, deleted.Limit, deleted.Bytes = query.Reverse, query.Limit, query.Bytes
+			if after != nil {
+				deleted.Cursor = deleted.CursorAfter(*after)
+			}
+			next, stop := iter.Pull2(table.Growing(ctx, s.table, deleted))
+			defer stop()
+			gone, err, more := next()
+			for item, failed := range table.Growing(ctx, s.table, query) {
+				for ; more && failed == nil && (err != nil || newer(gone, item)); gone, err, more = next() {
+					if !yield(gone, err) {
+						return
+					}
+				}
+				if !yield(item, failed) {
+					return
+				}
+			}
+			for ; more; gone, err, more = next() {
+				if !yield(gone, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// newer reports whether a deployment was created after another deployment.
+func newer(one, other *table.Item) bool {
+	return keys.DeploymentID(one.Key) > keys.DeploymentID(other.Key)
 }
 
 // FreeCount returns how many deployments of the free type a workspace has.

@@ -104,6 +104,17 @@ func DeploymentList(workspace string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#DEPLOYMENTS"}
 }
 
+// DeletedDeploymentEntry places a deployment among the deleted deployments of its workspace, ordered
+// by creation, in place of DeploymentListEntry.
+func DeletedDeploymentEntry(workspace, deployment string) table.Key {
+	return table.Key{PK: "W#" + workspace + "#DELETED-DEPLOYMENTS", SK: deployment}
+}
+
+// DeletedDeployments asks for a workspace's deleted deployments, oldest first.
+func DeletedDeployments(workspace string) table.Query {
+	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#DELETED-DEPLOYMENTS"}
+}
+
 // FreeDeploymentEntry places the name of a deployment of the free type among such names of its
 // workspace.
 func FreeDeploymentEntry(workspace, deployment string) table.Key {

@@ -36,6 +36,7 @@
 //	is an agent serving               Query DeploymentWithID (index due), then Get Deployment
 //	deployment's revisions, newest    Query Revisions, reverse
 //	deployments of a workspace        Query DeploymentList (index list), reverse
+//	deleted deployments, newest first Query DeletedDeployments (index list), reverse
 //	how many of the free type         Query FreeDeployments (index list)
 //	is the name free                  condition on DeploymentName in the creating transaction
 //	releases to keep running          Query Releases (index due)

@@ -25,7 +25,8 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 		var writes []table.Write
 		for _, d := range []string{"d1", "d2"} {
 			writes = append(writes, indexed(keys.Deployment(w, d), table.ByList, keys.DeploymentListEntry(w, d)),
-				indexed(keys.DeploymentName(w, d), table.ByList, keys.FreeDeploymentEntry(w, d)))
+				indexed(keys.DeploymentName(w, d), table.ByList, keys.FreeDeploymentEntry(w, d)),
+				indexed(keys.Deployment(w, d+"-deleted"), table.ByList, keys.DeletedDeploymentEntry(w, d+"-deleted")))
 			for _, r := range []string{"r1", "r2"} {
 				writes = append(writes, table.Put{Item: table.Item{Key: keys.Revision(w, d, r)}})
 			}
@@ -106,6 +107,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 		want  []string
 	}{
 		"DeploymentList":            {keys.DeploymentList("w"), []string{"W#w#D#d1 DEPLOYMENT", "W#w#D#d2 DEPLOYMENT"}},
+		"DeletedDeployments":        {keys.DeletedDeployments("w"), []string{"W#w#D#d1-deleted DEPLOYMENT", "W#w#D#d2-deleted DEPLOYMENT"}},
 		"FreeDeployments":           {keys.FreeDeployments("w"), []string{"W#w#DEPLOYMENT-NAME#d1 NAME", "W#w#DEPLOYMENT-NAME#d2 NAME"}},
 		"Revisions":                 {keys.Revisions("w", "d1"), []string{"W#w#D#d1 REV#r1", "W#w#D#d1 REV#r2"}},
 		"ThreadLists":               {keys.ThreadLists("w", "d1")[6], []string{"W#w#D#d1#T#t1 THREAD"}},

@@ -59,6 +59,7 @@ var nouns = []noun{
 	{"name", keys.DeploymentName(x, x)},
 	{"project", keys.TracingProject(x, x)},
 	{"deployments", keys.DeploymentListEntry(x, x)},
+	{"deleted deployments", keys.DeletedDeploymentEntry(x, x)},
 	{"free deployments", keys.FreeDeploymentEntry(x, x)},
 	{"deployments by id", keys.DeploymentEntry(x)},
 	{"build", keys.Build(x)},
