@@ -114,7 +114,7 @@ func (d *deploying) await(ctx context.Context, revision string) (result output.E
 // fits returns an error unless the plan may change the deployment with this name.
 func (d *deploying) fits() error {
 	switch {
-	case d.deployment.Status == "AWAITING_DELETE":
+	case d.deployment.Status == statusDeleted:
 		return fmt.Errorf("the deployment %s is being deleted; choose another --name, or wait until it is gone", d.name)
 	case d.repo == "" && d.deployment.Source != fromUpload:
 		return fmt.Errorf("the deployment %s is not made of uploads, but of %s%s: deploy it with --repo, or choose another --name",

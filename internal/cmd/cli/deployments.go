@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -20,7 +22,8 @@ import (
 )
 
 func newDeployments() *cobra.Command {
-	return exit.Group("deployments", "List, show and delete deployments", newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete())
+	return exit.Group("deployments", "List, show, delete and undelete deployments",
+		newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete(), newDeploymentsUndelete())
 }
 
 // call is a command that sends requests to a server, with the command's arguments.
@@ -45,14 +48,24 @@ func (w *Where) asks(cmd *cobra.Command, args cobra.PositionalArgs, run call) *c
 	return cmd
 }
 
+// statusDeleted is the status of a deleted deployment of which something is left.
+const statusDeleted = "AWAITING_DELETE"
+
+// maxRecovery is the longest recovery window that the server grants.
+const maxRecovery = 30 * 24 * time.Hour
+
 func newDeploymentsList() *cobra.Command {
 	var where Where
-	return output.WithJSON(where.asks(&cobra.Command{Use: "list", Short: "List the deployments, the newest first"}, cobra.NoArgs,
+	var deleted bool
+	cmd := where.asks(&cobra.Command{Use: "list", Short: "List the deployments, the newest first"}, cobra.NoArgs,
 		func(cmd *cobra.Command, server *api, _ []string) error {
 			var all []deployment
 			for cursor := ""; ; {
 				var page page[deployment]
 				query := url.Values{"limit": {"100"}}
+				if deleted {
+					query.Set("status", statusDeleted)
+				}
 				if cursor != "" {
 					query.Set("cursor", cursor)
 				}
@@ -70,7 +83,9 @@ func newDeploymentsList() *cobra.Command {
 			return output.PrintList(cmd, all, []string{"NAME", "STATUS", "SOURCE", "CHANGED", "ADDRESS"}, func(d deployment) []string {
 				return []string{d.Name, d.state(), d.Source, output.Time(d.Updated), d.SourceConfig.URL}
 			})
-		}))
+		})
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "list the deleted deployments of which something is left")
+	return output.WithJSON(cmd)
 }
 
 // deploymentShown is a deployment with its revisions, without the values of its secrets.
@@ -107,6 +122,9 @@ func newDeploymentsShow() *cobra.Command {
 
 // state is the status for a person, to whom READY alone would say that the agent answers.
 func (d deployment) state() string {
+	if d.Purge != nil {
+		return d.Status + ", can be undeleted until " + output.Time(*d.Purge)
+	}
 	if d.Status == "READY" && d.Active == "" {
 		return d.Status + ", but no revision serves"
 	}
@@ -140,8 +158,12 @@ func shortened(digest string) string { return digest[:min(len(digest), 12)] }
 func newDeploymentsDelete() *cobra.Command {
 	var where Where
 	var yes, noWait bool
+	var window time.Duration
 	cmd := where.asks(&cobra.Command{Use: "delete DEPLOYMENT", Short: "Delete a deployment with its threads"}, cobra.ExactArgs(1),
 		func(cmd *cobra.Command, server *api, args []string) error {
+			if window < 0 || window > maxRecovery || window%time.Second != 0 {
+				return exit.Usagef("--recovery-window must be a number of seconds from 0 to %s, not %s", maxRecovery, window)
+			}
 			if err := confirm(cmd, yes, "Delete the deployment "+args[0]+" with its revisions and threads?"); err != nil {
 				return err
 			}
@@ -149,11 +171,12 @@ func newDeploymentsDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := server.do(cmd.Context(), http.MethodDelete, d.path(), nil, nil); err != nil && !client.IsNotFound(err) {
+			query := url.Values{"recovery_window_seconds": {strconv.Itoa(int(window / time.Second))}}
+			if err := server.do(cmd.Context(), http.MethodDelete, d.path()+"?"+query.Encode(), nil, nil); err != nil && !client.IsNotFound(err) {
 				return err
 			}
+			var now deployment
 			for !noWait {
-				var now deployment
 				err := server.do(cmd.Context(), http.MethodGet, d.path(), nil, &now)
 				if client.IsNotFound(err) || err == nil && now.Purge != nil {
 					break
@@ -165,9 +188,15 @@ func newDeploymentsDelete() *cobra.Command {
 					return exit.ErrInterrupted
 				}
 			}
-			return output.Done(cmd, "the deployment "+d.Name+" is deleted", map[string]any{"deployment_id": d.ID, "name": d.Name})
+			sentence, document := "the deployment "+d.Name+" is deleted", map[string]any{"deployment_id": d.ID, "name": d.Name}
+			if now.Purge != nil {
+				sentence += "; until " + output.Time(*now.Purge) + " it can be undeleted: slipway deployments undelete " + d.ID
+				document["purge_at"] = now.Purge
+			}
+			return output.Done(cmd, sentence, document)
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().DurationVar(&window, "recovery-window", 0, "for how long the deployment can be undeleted, as 72h; at most "+maxRecovery.String())
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until the deployment is gone")
 	return output.WithJSON(cmd)
 }

@@ -54,6 +54,7 @@ var all = map[string]struct {
 	"DeploymentName":           {keys.DeploymentName("w", "n"), table.Key{PK: "W#w#DEPLOYMENT-NAME#n", SK: "NAME"}},
 	"TracingProject":           {keys.TracingProject("w", "n"), table.Key{PK: "W#w#TRACING-PROJECT#n", SK: "PROJECT"}},
 	"DeploymentListEntry":      {keys.DeploymentListEntry("w", "d"), table.Key{PK: "W#w#DEPLOYMENTS", SK: "d"}},
+	"DeletedDeploymentEntry":   {keys.DeletedDeploymentEntry("w", "d"), table.Key{PK: "W#w#DELETED-DEPLOYMENTS", SK: "d"}},
 	"FreeDeploymentEntry":      {keys.FreeDeploymentEntry("w", "d"), table.Key{PK: "W#w#FREE-DEPLOYMENTS", SK: "d"}},
 	"DeploymentEntry":          {keys.DeploymentEntry("d"), table.Key{PK: "DEPLOYMENT#d", SK: "NAME"}},
 	"Build":                    {keys.Build("r"), table.Key{PK: "BUILD#r", SK: "BUILD"}},
