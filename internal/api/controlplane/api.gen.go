@@ -574,6 +574,9 @@ type AuthProviderPatchRequest struct {
 	CodeChallengeMethod *string `json:"code_challenge_method,omitempty"`
 	Name                *string `json:"name,omitempty"`
 
+	// ProviderID Cannot be changed. The present value passes.
+	ProviderID *string `json:"provider_id,omitempty"`
+
 	// ProviderType Names a provider with behavior of its own. `slack` gives the token of the app's bot. If `auth_url` has the parameter `user_scope`, even if only
 	// `user_scope=`, it gives the user's own token, and asks for the scopes in that parameter.
 	ProviderType AuthProviderType `json:"provider_type,omitempty"`

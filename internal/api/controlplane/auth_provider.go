@@ -56,7 +56,7 @@ func (s server) GetAuthProvider(ctx context.Context, request GetAuthProviderRequ
 func (s server) PatchAuthProvider(ctx context.Context, request PatchAuthProviderRequestObject) (PatchAuthProviderResponseObject, error) {
 	body := request.Body
 	p, err := s.AuthService.PatchProvider(ctx, auth.Workspace(ctx), request.ProviderID, authservice.ProviderPatch{
-		Name: body.Name, ClientID: body.ClientID, ClientSecret: body.ClientSecret, AuthURL: body.AuthURL, TokenURL: body.TokenURL,
+		ProviderID: body.ProviderID, Name: body.Name, ClientID: body.ClientID, ClientSecret: body.ClientSecret, AuthURL: body.AuthURL, TokenURL: body.TokenURL,
 		RevocationURL: body.RevocationURL, CodeChallengeMethod: body.CodeChallengeMethod, UsesPKCE: body.UsesPkce,
 		Type: (*authservice.ProviderType)(body.ProviderType), ClientAuth: (*authservice.ClientAuth)(body.TokenEndpointAuthMethod),
 		Expect: web.ExpectedVersions(ctx),

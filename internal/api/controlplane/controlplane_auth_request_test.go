@@ -118,6 +118,12 @@ func TestNullMembersSayNothing(t *testing.T) {
 	if diff := cmp.Diff(created.body, with(patched.body.(object), "updated_at", created.member("updated_at"))); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
+	renamed := s.call(t, "PATCH", "/v2/auth/providers/another", object{"provider_id": "renamed", "name": "Renamed"})
+	wantDetail(t, renamed, http.StatusBadRequest, "provider_id cannot be changed.")
+	patched = s.call(t, "PATCH", "/v2/auth/providers/another", object{"provider_id": "another"})
+	if diff := cmp.Diff(created.body, with(patched.body.(object), "updated_at", created.member("updated_at"))); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
 	label := s.call(t, "PATCH", "/v2/auth/tokens/"+s.token+"/metadata?user_id=ada", object{"metadata": object{"a": "b"}})
 	null := s.call(t, "PATCH", "/v2/auth/tokens/"+s.token+"/metadata?user_id=ada", object{"metadata": nil, "is_default": nil, "provider_account_label": nil})
 	if diff := cmp.Diff(label.member("metadata"), null.member("metadata")); diff != "" || label.member("metadata") == nil {

@@ -3,11 +3,31 @@ package controlplane_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// TestAResourceSpecHasASize sends annotations, and members that nobody knows.
+func TestAResourceSpecHasASize(t *testing.T) {
+	t.Parallel()
+	rule(t, shapeSize)
+	f := setUp(t)
+	path, _ := f.create(t, with(fromImage("images"), "source_config.resource_spec", object{"annotations": object{"a": strings.Repeat("x", 130_000)}}))
+	for _, spec := range []object{{"annotations": object{"a": strings.Repeat("x", 131_072)}}, {"unknown": strings.Repeat("x", 131_072)}} {
+		const rule = "source_config.resource_spec may take 131072 bytes as JSON; this takes "
+		for method, answer := range map[string]response{
+			"POST":  f.call(t, "POST", "/v2/deployments", with(fromImage("larger"), "source_config.resource_spec", spec)),
+			"PATCH": f.call(t, "PATCH", path, object{"source_config": object{"resource_spec": spec}}),
+		} {
+			if wantError(t, answer, http.StatusBadRequest); !strings.Contains(string(answer.text), rule) {
+				t.Errorf("%s: %s", method, answer.text)
+			}
+		}
+	}
+}
 
 // TestShapesWithinAResourceSpec breaks one rule of Kubernetes at a time.
 func TestShapesWithinAResourceSpec(t *testing.T) {

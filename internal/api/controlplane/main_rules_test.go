@@ -6,6 +6,7 @@ const (
 	shapeVolume       = "Volume: `name` is required, a DNS label, unique within the pod; its sources are free-form objects or null."
 	shapeMount        = "VolumeMount: `name` is required; `mountPath`, `subPath`, `subPathExpr`: string; `readOnly`: boolean; `mountPropagation`: None, HostToContainer, Bidirectional."
 	shapeMountVolume  = "VolumeMount: `name` is that of a Volume, 422 otherwise, in containers too."
+	shapeSize         = "`resource_spec` takes at most 131072 bytes as JSON, unknown members included, 400 otherwise."
 	shapeScale        = "`min_scale` is at most `max_scale` if both are given, 422 otherwise."
 	shapeContainer    = "Container: `name` (a DNS label, once in its list) and `image` are required; `imagePullPolicy`: Always, Never, IfNotPresent; `restartPolicy`: Always, OnFailure."
 	shapeEnvVar       = "EnvVar: `name` is required, a C identifier; `value`: string or null."
@@ -57,7 +58,7 @@ var deploymentChapters = []chapter{
 		"A ResourceSpec is kept and shown as it was sent, unknown members and the digits of numbers included; defaults are not shown.",
 		"A non-null `resource_spec` replaces the one before as a whole.",
 		limitDefaults,
-		shapeScale, shapeLocalObject, shapeVolume, shapeMount, shapeMountVolume, shapeContainer, shapeEnvVar, shapeValueFrom, shapeRequirements,
+		shapeSize, shapeScale, shapeLocalObject, shapeVolume, shapeMount, shapeMountVolume, shapeContainer, shapeEnvVar, shapeValueFrom, shapeRequirements,
 	)},
 	{"Revision", append(prefixed("Revision ", revisionMembers),
 		revisionFails,

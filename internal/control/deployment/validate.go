@@ -89,7 +89,14 @@ func (r *rules) externalDocker(spec Spec) {
 	if c := spec.SourceConfig; c.ListenerID == nil && c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
 		r.Breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
 	}
+	if size := len(spec.SourceConfig.ResourceSpec); size > maxResourceSpec {
+		r.Breaks("source_config.resource_spec may take %d bytes as JSON; this takes %d.", maxResourceSpec, size)
+	}
 }
+
+// maxResourceSpec is how many bytes a ResourceSpec may take: each revision stores it, and each
+// reading of a deployment reads it.
+const maxResourceSpec = 128 << 10
 
 // repoSchemes are the transports by which a repository may be cloned.
 var repoSchemes = []string{"https", "http", "ssh", "file"}

@@ -112,6 +112,8 @@ func (s *Service) ListProviders(ctx context.Context, workspace string) ([]Provid
 
 // ProviderPatch is a request to change a provider. A nil member changes nothing.
 type ProviderPatch struct {
+	// ProviderID cannot be changed: tokens and agents refer to it. The present value passes.
+	ProviderID *string
 	Name, ClientID, AuthURL, TokenURL, RevocationURL, CodeChallengeMethod *string
 	// ClientSecret replaces the secret; "" removes it.
 	ClientSecret *string
@@ -178,6 +180,9 @@ func (s *Service) PatchProvider(ctx context.Context, workspace, providerID strin
 func (s *Service) patched(ctx context.Context, p Provider, patch ProviderPatch) (Provider, error) {
 	if err := p.expected(patch.Expect); err != nil {
 		return Provider{}, err
+	}
+	if patch.ProviderID != nil && *patch.ProviderID != p.ProviderID {
+		return Provider{}, fault.New(fault.Invalid, "provider_id cannot be changed.")
 	}
 	if patch.moves(p.ProviderSpec) {
 		if p.HasSecret && patch.ClientSecret == nil {
