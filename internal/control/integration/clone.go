@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -44,11 +45,15 @@ func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID
 		}
 		return source.credential.User + ":" + string(token), nil
 	}
-	token, err := s.token(ctx, source.installation, source.repo)
+	issued, err := s.token(ctx, source.installation, source.repo)
+	if err == nil {
+		// The repository may be renamed before its first push.
+		err = push.NewNames(s.table, s.now).Cloned(ctx, workspace, issued.repository, repoURL)
+	}
 	if err != nil {
 		return "", err
 	}
-	return "x-access-token:" + token, nil
+	return "x-access-token:" + issued.value, nil
 }
 
 // CloneRefused requests new credentials for a clone whose credentials were refused, and

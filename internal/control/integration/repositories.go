@@ -72,11 +72,11 @@ func (s *Service) repositories(ctx context.Context, ref Ref, options api.ListOpt
 	if err != nil {
 		return nil, 0, err
 	}
-	value, err := s.token(ctx, i, repository{})
+	issued, err := s.token(ctx, i, repository{})
 	if err != nil {
 		return nil, 0, err
 	}
-	client, err := app.as(value)
+	client, err := app.as(issued.value)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -40,6 +40,8 @@ type tokenKey struct {
 type token struct {
 	value   string
 	expires time.Time
+	// repository is GitHub's id of the one repository that the token reads, otherwise 0.
+	repository int64
 }
 
 // tokenCache keeps access tokens, in memory only. All clones of a repository within 40 minutes then
@@ -59,13 +61,13 @@ func newTokenCache() *tokenCache {
 	return &tokenCache{held: lru.New[tokenKey, token](maxTokens)}
 }
 
-func (t *tokenCache) get(key tokenKey, now time.Time) (value string, generation int) {
+func (t *tokenCache) get(key tokenKey, now time.Time) (held token, generation int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if held, ok := t.held.Get(key); ok && now.Add(tokenRest).Before(held.expires) {
-		return held.value, t.generation
+		return held, t.generation
 	}
-	return "", t.generation
+	return token{}, t.generation
 }
 
 func (t *tokenCache) put(key tokenKey, issued token, generation int) {
@@ -87,38 +89,35 @@ func (t *tokenCache) forget(installation int64) {
 // the zero repository, the metadata of all repositories. Callers that need the same token at
 // the same time share one request to GitHub, which continues when one of these callers goes
 // away.
-func (s *Service) token(ctx context.Context, i Installation, repo repository) (string, error) {
+func (s *Service) token(ctx context.Context, i Installation, repo repository) (token, error) {
 	app, err := s.app(ctx)
 	if err != nil {
-		return "", err
+		return token{}, err
 	}
 	key := tokenKey{i.InstallationID, strings.ToLower(repo.String())}
-	value, generation := s.tokens.get(key, s.now())
-	if value != "" {
-		return value, nil
+	held, generation := s.tokens.get(key, s.now())
+	if held.value != "" {
+		return held, nil
 	}
 	name := fmt.Sprintf("%d %s %d", key.installation, key.repository, generation)
 	answers := s.tokens.flight.DoChan(name, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*callTimeout)
 		defer cancel()
-		if value, _ := s.tokens.get(key, s.now()); value != "" {
-			return value, nil // an answer came between the lookup and the request
+		if held, _ := s.tokens.get(key, s.now()); held.value != "" {
+			return held, nil // an answer came between the lookup and the request
 		}
 		issued, err := app.ask(ctx, i, repo)
 		if err != nil {
-			return "", err
+			return token{}, err
 		}
 		s.tokens.put(key, issued, generation)
-		return issued.value, nil
+		return issued, nil
 	})
 	select {
 	case answer := <-answers:
-		if answer.Err != nil {
-			return "", answer.Err
-		}
-		return answer.Val.(string), nil
+		return answer.Val.(token), answer.Err
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return token{}, ctx.Err()
 	}
 }
 
@@ -182,7 +181,11 @@ func (g *github) create(ctx context.Context, i Installation, options api.Install
 
 // tokenOf returns the zero token for nil.
 func tokenOf(issued *api.InstallationToken) token {
-	return token{issued.GetToken(), issued.GetExpiresAt().Time}
+	t := token{value: issued.GetToken(), expires: issued.GetExpiresAt().Time}
+	if issued != nil && len(issued.Repositories) == 1 {
+		t.repository = issued.Repositories[0].GetID()
+	}
+	return t
 }
 
 func unprocessable(err error) bool {

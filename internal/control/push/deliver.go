@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,7 +17,6 @@ import (
 
 const (
 	kindDelivery = "push_delivery"
-	kindNames    = "repository_names"
 	// claimTime is how long a delivery may take to reach a deployment. After this time, a
 	// repeated delivery is processed again.
 	claimTime = 2 * time.Minute
@@ -26,8 +24,6 @@ const (
 	deliveredTime = 4 * 24 * time.Hour
 	// buildersAtOnce bounds how many revisions one push makes at a time.
 	buildersAtOnce = 8
-	// maxNames is the largest number of names of a repository that are kept.
-	maxNames = 8
 )
 
 // pushed brings a push from the App to the deployments that watch its branch, in every
@@ -57,7 +53,8 @@ func ownTime(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c change) error {
-	earlier, err := r.earlierNames(ctx, workspace, c.repository)
+	names := Names{r.cfg.Table, r.cfg.Now}
+	earlier, err := names.earlier(ctx, workspace, c.repository)
 	if err != nil {
 		return err
 	}
@@ -77,7 +74,7 @@ func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c
 		})
 	}
 	_ = builders.Wait() // each failure is stored at its index
-	failures[len(targets)] = r.noteNames(ctx, workspace, c.repository, earlier, present)
+	failures[len(targets)] = names.note(ctx, workspace, c.repository, earlier, present)
 	return errors.Join(failures...)
 }
 
@@ -106,34 +103,4 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 		return fmt.Errorf("note push delivery: %w", err)
 	}
 	return nil
-}
-
-// earlierNames returns the names under which a repository was built.
-func (r *Receiver) earlierNames(ctx context.Context, workspace string, repository int64) ([]string, error) {
-	key := keys.RepositoryNames(workspace, repository)
-	return record.One(ctx, r.cfg.Table, "repository names", key, nil, func(item *table.Item) (names []string, err error) {
-		read := record.Read(item, kindNames)
-		read.Decode(&names)
-		return names, read.Err()
-	})
-}
-
-// noteNames adds a repository's present names to the earlier names. If two callers write at
-// the same time, the names of one caller are lost; the next push adds them again.
-func (r *Receiver) noteNames(ctx context.Context, workspace string, repository int64, earlier, present []string) error {
-	names := union(earlier, present)
-	if repository == 0 || len(names) == len(earlier) {
-		return nil
-	}
-	kept := record.Encode(names[max(0, len(names)-maxNames):])
-	item := record.Item(keys.RepositoryNames(workspace, repository), kindNames, r.cfg.Now(), nil, kept)
-	if err := r.cfg.Table.Transact(ctx, table.Put{Item: item}); err != nil {
-		return fmt.Errorf("note repository names: %w", err)
-	}
-	return nil
-}
-
-// union returns the names of a, and behind them those that only b has.
-func union(a, b []string) []string {
-	return slices.Concat(a, slices.DeleteFunc(slices.Clone(b), func(name string) bool { return slices.Contains(a, name) }))
 }

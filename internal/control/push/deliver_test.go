@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -140,6 +141,37 @@ func TestARenamedRepository(t *testing.T) {
 		f.push(t, named("acme/r"+strings.Repeat("x", n), nil))
 	}
 	wantBuilds(t, f.push(t, named("acme/last", map[string]any{"ref": "refs/heads/nobody"})))
+}
+
+// TestARepositoryIsRenamedBeforeItsFirstPush: GitHub tells its id with the token for the clone. A
+// repository that is cloned by a name of the past has this name, too.
+func TestARepositoryIsRenamedBeforeItsFirstPush(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.github.Install(githubtest.Installation{ID: 77, Account: "acme", AccountID: 500, Repositories: []githubtest.Repository{
+		{ID: 11, Owner: "acme", Name: "agent", DefaultBranch: "main"}, {ID: 12, Owner: "acme", Name: "new", DefaultBranch: "main"},
+	}})
+	f.github.Renamed("acme/old", 12)
+	i := f.bind(t, other)
+	host := strings.TrimPrefix(f.github.URL, "https://")
+	at := func(name string, id int) map[string]any {
+		return map[string]any{
+			"repository.id": id, "repository.full_name": name, "repository.clone_url": f.github.URL + "/" + name + ".git",
+			"repository.ssh_url": "git@" + host + ":" + name + ".git", "repository.html_url": f.github.URL + "/" + name,
+		}
+	}
+	for deployment, name := range map[string]string{d1: "acme/agent", d2: "acme/old"} {
+		url := f.github.URL + "/" + name
+		f.watch(t, other, deployment, url, "main", true)
+		f.watch(t, workspace, d3, url, "main", true) // not cloned there
+		for range 2 {
+			_, err := f.integrations.CloneCredentials(t.Context(), other, i.Integration, url)
+			check.Must(t, err)
+		}
+	}
+	wantBuilds(t, f.push(t, at("acme/bot", 11)), "2 d1 2222")
+	wantBuilds(t, f.push(t, at("acme/new", 12)), "2 d2 2222")
+	wantBuilds(t, f.push(t, at("acme/stranger", 13)))
 }
 
 func TestAPushToManyDeployments(t *testing.T) {
