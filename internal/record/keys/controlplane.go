@@ -104,8 +104,8 @@ func DeploymentList(workspace string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#DEPLOYMENTS"}
 }
 
-// DeletedDeploymentEntry places a deployment among the deleted deployments of its workspace, ordered
-// by creation, in place of DeploymentListEntry.
+// DeletedDeploymentEntry places a deployment among the deleted deployments of its workspace,
+// ordered by creation, in place of DeploymentListEntry.
 func DeletedDeploymentEntry(workspace, deployment string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#DELETED-DEPLOYMENTS", SK: deployment}
 }
