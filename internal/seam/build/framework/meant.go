@@ -13,9 +13,6 @@ var protections = []struct {
 	parts []string
 }{{"auth", []string{"auth"}}, {"encryption", []string{"crypt", "encript"}}}
 
-// authors are names that projects have for people.
-var authors = []string{"author", "authors"}
-
 // meant returns the key that protects which a name was probably meant to be, or "". Such a name is
 // another word for the key, or the key with a slip of the keyboard.
 func meant(name string) string {
@@ -25,9 +22,13 @@ func meant(name string) string {
 		}
 		return unicode.ToLower(r)
 	}, name)
+	// An author is a person: author_email protects nothing.
+	if strings.HasPrefix(letters, "author") && !strings.HasPrefix(letters, "authori") {
+		return ""
+	}
 	isPart := func(part string) bool { return strings.Contains(letters, part) }
 	for _, p := range protections {
-		if !slices.Contains(authors, letters) && (slices.ContainsFunc(p.parts, isPart) || isSlip(letters, p.key)) {
+		if slices.ContainsFunc(p.parts, isPart) || isSlip(letters, p.key) {
 			return p.key
 		}
 	}
