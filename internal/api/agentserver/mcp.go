@@ -48,8 +48,12 @@ const (
 	methodCall = "tools/call"
 )
 
-// unknownMethod begins the reason of the protocol's package for a method that it does not know.
-const unknownMethod = "JSON RPC not handled"
+// unknownMethod and withoutParams begin the reasons of the protocol's package for a method that it
+// does not know, and for a request without the params that its method needs.
+const (
+	unknownMethod = "JSON RPC not handled"
+	withoutParams = "invalid request: missing required"
+)
 
 // errUnanswered says that the package of the protocol has not answered a message.
 var errUnanswered = errors.New("the message has no answer")
@@ -82,6 +86,8 @@ type toolServer struct{ self }
 func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server, error) {
 	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.server.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		// Callers may see different assistants.
+		SetCacheable: func(_ context.Context, _ mcp.Request, about *mcp.Cacheable) { about.CacheScope = "private" },
 	})
 	method := optional.Text(message.Method)
 	if method != methodList && method != methodCall {
@@ -343,14 +349,27 @@ func (a mcpAnswer) send(w http.ResponseWriter, answer *recording) error {
 }
 
 // refuse answers a message that cannot be used with an error of JSON-RPC. The reason is a text, as
-// the package of the protocol gives it.
+// the package of the protocol gives it. A message that is a request has an answer with the status
+// 200, whatever its method is, and a notification that nobody knows needs no answer: with another
+// status, clients for Python end their sessions. (Since version 2026-07-28, the status of a request
+// tells what is wrong with it; the package of the protocol sends this status itself.)
 func (a mcpAnswer) refuse(w http.ResponseWriter, reason string) error {
-	code := jsonrpc.CodeInvalidRequest
-	if strings.HasPrefix(reason, unknownMethod) {
+	code, isUnknown := jsonrpc.CodeInvalidRequest, strings.HasPrefix(reason, unknownMethod)
+	switch {
+	case isUnknown && a.message.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	case isUnknown:
 		code = jsonrpc.CodeMethodNotFound
+	case strings.HasPrefix(reason, withoutParams):
+		code = jsonrpc.CodeInvalidParams
+	}
+	status := http.StatusBadRequest
+	if code != jsonrpc.CodeInvalidRequest && state.Present(a.message.ID) != nil {
+		status = http.StatusOK
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
+	w.WriteHeader(status)
 	_, err := w.Write(record.Encode(map[string]any{
 		"jsonrpc": "2.0", "id": a.message.ID,
 		"error": map[string]any{"code": code, "message": fmt.Sprintf("The message cannot be used: %s.", reason)},

@@ -370,38 +370,61 @@ func TestMCPAtThePathWithASlash(t *testing.T) {
 	}
 }
 
-// TestMCPMessagesThatCannotBeUsed checks the status and the error of JSON-RPC for messages that the
-// transport "Streamable HTTP" refuses.
+// TestMCPMessagesThatCannotBeUsed checks the status and the error of JSON-RPC for messages that are
+// refused. Requests have an answer of JSON-RPC with the status 200 before version 2026-07-28: the
+// client mcp 1.30 for Python ends its session at the status 400.
 func TestMCPMessagesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	list := object{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+	ofNow := object{"_meta": object{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": object{}}}
 	for name, c := range map[string]struct {
 		message object
 		version string
 		id      any
 		code    float64
+		status  int // default 400
 	}{
 		"without all members":           {message: object{"jsonrpc": "2.0"}, code: -32600},
 		"without method":                {message: object{"jsonrpc": "2.0", "id": 1}, id: 1.0, code: -32600},
 		"an empty method":               {message: object{"jsonrpc": "2.0", "id": nil, "method": ""}, code: -32601},
-		"an unknown method":             {message: object{"jsonrpc": "2.0", "id": "a", "method": "x", "params": object{}}, id: "a", code: -32601},
+		"an unknown method":             {message: object{"jsonrpc": "2.0", "id": "a", "method": "x", "params": object{}}, id: "a", code: -32601, status: http.StatusOK},
+		"a request without params":      {message: object{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}, id: 1.0, code: -32602, status: http.StatusOK},
+		"an unknown method of 2026":     {message: object{"jsonrpc": "2.0", "id": 1, "method": "x", "params": ofNow}, version: "2026-07-28", id: 1.0, code: -32601, status: http.StatusNotFound},
 		"a call without id":             {message: object{"jsonrpc": "2.0", "method": "tools/list"}, code: -32600},
 		"a version that is no date":     {message: list, version: "bogus", id: 1.0, code: -32602},
 		"a version of the distant past": {message: list, version: "1900-01-01", id: 1.0, code: -32600},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if c.status == 0 {
+				c.status = http.StatusBadRequest
+			}
 			headers := map[string]string{auth.HeaderKey: f.key}
 			if c.version != "" {
-				headers["Mcp-Protocol-Version"] = c.version
+				headers["Mcp-Protocol-Version"], headers["Mcp-Method"] = c.version, "x"
 			}
 			answer := f.send(t, "POST", f.path("/mcp"), c.message, headers)
-			wantStatus(t, answer, http.StatusBadRequest)
+			wantStatus(t, answer, c.status)
 			if answer.member("id") != c.id || answer.member("error", "code") != c.code || answer.member("error", "message") == "" {
 				t.Errorf("got %s", answer.text)
 			}
 		})
 	}
 	wantStatus(t, f.call(t, "POST", "/mcp", object{"jsonrpc": "2.0", "id": 1, "result": object{}}), http.StatusAccepted)
+	for _, method := range []string{"notifications/initialized", "notifications/of-another-time"} {
+		wantStatus(t, f.call(t, "POST", "/mcp", object{"jsonrpc": "2.0", "method": method}), http.StatusAccepted)
+	}
+}
+
+// TestToolsAreNotForOtherClients checks that caches between the clients and the server may not show
+// the tools of one caller to another, who may see other assistants.
+func TestToolsAreNotForOtherClients(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	listed, err := f.tools(t, f.key).ListTools(t.Context(), nil)
+	check.Must(t, err)
+	if listed.CacheScope != "private" || listed.TTLMs != 0 {
+		t.Errorf("the list is cached as %+v, want private and for no time", listed.Cacheable)
+	}
 }
