@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 const (
@@ -37,13 +38,15 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 	if len(*request.Body) > maxA2AMessage {
 		return nil, fault.New(fault.TooLarge, "The message is larger than %d bytes.", maxA2AMessage)
 	}
-	asker, of, err := s.agentOf(ctx, request.AssistantID, *request.Body)
-	if err != nil {
-		return nil, err
+	answer, body := a2aAnswer{}, *request.Body
+	_ = json.Unmarshal(body, &answer.call) // the package of the protocol checks it
+	if answer.call.Params == nil {
+		// The package of the protocol would take the message for broken JSON.
+		body = record.Encode(map[string]any{"jsonrpc": "2.0", "id": answer.call.ID, "method": answer.call.Method, "params": struct{}{}})
 	}
-	answer := a2aAnswer{tasks: tasks{self: asker, agent: of}}
-	_ = json.Unmarshal(*request.Body, &answer.call) // the package of the protocol checks it
-	return answer, nil
+	var err error
+	answer.tasks.self, answer.tasks.agent, err = s.agentOf(ctx, request.AssistantID, body)
+	return answer, err
 }
 
 // GetAssistantCard shows the card of an assistant below the address of the assistant, where
@@ -130,6 +133,7 @@ type a2aAnswer struct {
 	call  struct {
 		ID     json.RawMessage
 		Method string
+		Params *struct{}
 	}
 }
 

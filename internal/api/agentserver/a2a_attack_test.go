@@ -73,9 +73,9 @@ func TestAttackLargeMessagesToAgents(t *testing.T) {
 	}{
 		"message": {data(`"` + strings.Repeat("x", 4<<20) + `"`), http.StatusRequestEntityTooLarge, "The message is larger than 4194304 bytes."},
 		"bytes":   {data(`"` + strings.Repeat("x", 32<<20) + `"`), http.StatusRequestEntityTooLarge, "The body is larger than"},
-		"values":  {data("[0" + strings.Repeat(",0", 1_100_000) + "]"), http.StatusUnprocessableEntity, "at most 1000000 JSON values"},
-		"parts":   {strings.Replace(data("0"), `"parts":[`, `"parts":[`+strings.Repeat("{},", 1_100_000), 1), http.StatusUnprocessableEntity, "at most 1000000 JSON values"},
-		"nesting": {data(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)), http.StatusUnprocessableEntity, "JSON decode error"},
+		"values":  {data("[0" + strings.Repeat(",0", 1_100_000) + "]"), http.StatusOK, `"code":-32600,"message":"body: The body should have at most 1000000 JSON values`},
+		"parts":   {strings.Replace(data("0"), `"parts":[`, `"parts":[`+strings.Repeat("{},", 1_100_000), 1), http.StatusOK, `"code":-32600,"message":"body: The body should have at most 1000000 JSON values`},
+		"nesting": {data(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)), http.StatusOK, `"code":-32700,"message":"body.10149: JSON decode error`},
 	} {
 		answer := f.call(t, "POST", "/a2a/agent", c.body)
 		if answer.StatusCode != c.status || !strings.Contains(string(answer.text), c.words) {

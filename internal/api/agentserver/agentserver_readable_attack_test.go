@@ -15,9 +15,6 @@ func TestAttackJSONThatClientsCannotRead(t *testing.T) {
 	assistant := f.assist(t, object{"graph_id": "agent"})
 	const half = `"half \ud83d"`
 	input := `"input":{"messages":[{"role":"user","content":` + half + `}]}`
-	rpc := func(method, params string) string {
-		return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`
-	}
 	for path, c := range map[string]struct{ method, body, place string }{
 		"/threads":                 {"POST", `{"metadata":{"n":` + half + `}}`, "metadata n"},
 		thread:                     {"PATCH", `{"metadata":{"n":` + half + `}}`, "metadata n"},
@@ -31,8 +28,6 @@ func TestAttackJSONThatClientsCannotRead(t *testing.T) {
 		"/assistants":              {"POST", `{"graph_id":"agent","metadata":{"n":` + half + `}}`, "metadata n"},
 		"/assistants/" + assistant: {"PATCH", `{"name":` + half + `}`, "name"},
 		"/store/items":             {"PUT", `{"namespace":["a"],"key":"k","value":{"v":` + half + `}}`, "value v"},
-		"/mcp":                     {"POST", rpc("tools/call", `{"name":"agent","arguments":{"n":`+half+`}}`), "params arguments n"},
-		"/a2a/agent":               {"POST", rpc("message/send", `{"message":{"parts":[{"kind":"text","text":`+half+`}]}}`), "params message parts 0 text"},
 	} {
 		refused := f.call(t, c.method, path, c.body)
 		if refused.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(refused.text), "half of a surrogate pair") {

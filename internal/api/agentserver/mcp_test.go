@@ -341,7 +341,7 @@ func TestAttackToolsOfOthers(t *testing.T) {
 		t.Errorf("a viewer gets %+v", answer)
 	}
 	wantStatus(t, f.call(t, "GET", "/mcp", nil), http.StatusMethodNotAllowed)
-	wantStatus(t, f.call(t, "POST", "/mcp", []any{initialize}), http.StatusUnprocessableEntity)
+	wantStatus(t, f.call(t, "POST", "/mcp", []any{initialize}), http.StatusBadRequest)
 }
 
 // TestMCPAtThePathWithASlash sends messages to the path that the public server has. The own
@@ -351,7 +351,7 @@ func TestMCPAtThePathWithASlash(t *testing.T) {
 	f := setUp(t, nil)
 	list := object{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 	wantBody(t, f.call(t, "POST", "/mcp/", list), f.call(t, "POST", "/mcp", list).body)
-	wantStatus(t, f.call(t, "POST", "/mcp/", []any{list}), http.StatusUnprocessableEntity)
+	wantStatus(t, f.call(t, "POST", "/mcp/", []any{list}), http.StatusBadRequest)
 	wantStatus(t, f.send(t, "POST", f.path("/mcp/"), list, nil), http.StatusUnauthorized)
 	wantStatus(t, f.call(t, "GET", "/mcp/", nil), http.StatusMethodNotAllowed)
 	wantStatus(t, f.call(t, "POST", "/mcp/more", list), http.StatusNotFound)

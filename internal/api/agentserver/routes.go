@@ -136,7 +136,7 @@ func Register(mux *web.Mux, config Config) error {
 		authenticate := s.authenticate(o)
 		return func(next http.Handler) http.Handler { return authenticate(count(next)) }
 	})
-	routes.Deciding(s.askRepository)
+	routes.Deciding(s.askRepository).Refusing(refuseMessage)
 	if config.Answers != nil {
 		routes.Idempotent(s.claim)
 	}
@@ -144,7 +144,9 @@ func Register(mux *web.Mux, config Config) error {
 		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
 	})
 	mux.Handle("GET "+base+"/openapi.json", s.document(contract))
-	mux.Handle("POST "+base+"/mcp/{$}", http.HandlerFunc(s.withoutSlash))
+	for operation := range refusals { // clients add a slash to the addresses of both protocols
+		mux.Handle(strings.Replace(operation, " ", " "+base, 1)+"/{$}", http.HandlerFunc(s.withoutSlash))
+	}
 	mux.Otherwise(base+ownRoutes, s.otherwise)
 	mux.AllowOrigins("/d/", s.preflight, config.Origins...)
 	return nil

@@ -110,6 +110,7 @@ type Routes struct {
 	guard    Guard
 	decide   Guard
 	claim    Claim
+	refuse   Refuse
 	// reads are the handlers of GET whose answers have an ETag, by path, without the middleware
 	// before them.
 	reads map[string]http.Handler
@@ -128,6 +129,17 @@ func (r *Routes) Idempotent(claim Claim) *Routes {
 // the operations that are registered afterwards.
 func (r *Routes) Deciding(guard Guard) *Routes {
 	r.decide = guard
+	return r
+}
+
+// Refuse answers a request that does not pass the contract's checks in the form of another
+// protocol. It reports whether it has answered. The body can be read if it is JSON.
+type Refuse func(o Operation, w http.ResponseWriter, r *http.Request, err error) bool
+
+// Refusing has a function refuse requests; those that it leaves alone are refused as usual. It
+// affects the operations that are registered afterwards.
+func (r *Routes) Refusing(refuse Refuse) *Routes {
+	r.refuse = refuse
 	return r
 }
 
@@ -164,7 +176,9 @@ func (r *Routes) checking(o *operation, next http.Handler, which func(*http.Requ
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if which(req) {
 			if err := o.check(req, w.Header()); err != nil {
-				r.mux.Error(w, req, err)
+				if r.refuse == nil || !r.refuse(o.Operation, w, req, err) {
+					r.mux.Error(w, req, err)
+				}
 				return
 			}
 		}

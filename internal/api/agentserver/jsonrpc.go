@@ -1,0 +1,66 @@
+package agentserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// refusals are the operations whose bodies are messages of JSON-RPC, and the statuses with which
+// they refuse other bodies. The transport "Streamable HTTP" of the Model Context Protocol demands a
+// status of a failure. In the Agent2Agent protocol the error tells everything.
+var refusals = map[string]int{"POST /mcp": http.StatusBadRequest, "POST /a2a/{assistant_id}": http.StatusOK}
+
+// refuseMessage answers a body that is no message of JSON-RPC with an error of JSON-RPC. It is a
+// web.Refuse.
+func refuseMessage(o web.Operation, w http.ResponseWriter, r *http.Request, err error) bool {
+	refused, ok := errors.AsType[*fault.Error](err)
+	status, isMessage := refusals[o.Pattern]
+	if !isMessage || !ok || refused.Kind != fault.Unprocessable || len(refused.Details) == 0 {
+		return false
+	}
+	problem, code := refused.Details[0], jsonrpc.CodeInvalidRequest
+	switch {
+	case problem.Loc[0] != "body":
+		return false
+	case problem.Type == "json_invalid":
+		code = jsonrpc.CodeParseError
+	case len(problem.Loc) > 1 && problem.Loc[1] == "params":
+		code = jsonrpc.CodeInvalidParams
+	}
+	var at []string
+	for _, step := range problem.Loc {
+		at = append(at, fmt.Sprint(step))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(record.Encode(map[string]any{ // an error says that the client has gone
+		"jsonrpc": "2.0", "id": idOf(r),
+		"error": map[string]any{"code": code, "message": strings.Join(at, ".") + ": " + problem.Msg},
+	}))
+	return true
+}
+
+// idOf returns the id of a message whose other members cannot be used, nil if the message has no
+// text or number as its id.
+func idOf(r *http.Request) any {
+	var message struct{ ID any }
+	text, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(text, &message) != nil {
+		return nil
+	}
+	switch message.ID.(type) {
+	case string, float64:
+		return message.ID
+	}
+	return nil
+}
