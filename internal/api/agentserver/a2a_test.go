@@ -326,6 +326,7 @@ func TestWhatAgentsLearnOfErrors(t *testing.T) {
 		"method":            {"tasks/forget", object{}, -32601, ""},
 		"no message":        {"message/send", object{}, -32602, `message.role: must be "user"`},
 		"no part":           {"message/send", object{"message": object{"messageId": "m", "role": "user", "parts": []any{}}}, -32602, "message.parts: must have"},
+		"no id":             {"message/send", sendOf("x", object{"messageId": ""}), -32602, "message.messageId: must be given"},
 		"unknown part":      {"message/send", object{"message": object{"messageId": "m", "role": "user", "parts": []any{object{"kind": "song"}}}}, -32700, "unknown part kind song"},
 		"role":              {"message/send", sendOf("x", object{"role": "agent"}), -32602, `message.role: must be "user"`},
 		"context":           {"message/send", sendOf("x", object{"contextId": "../../assistants"}), -32602, "message.contextId: must be a UUID"},

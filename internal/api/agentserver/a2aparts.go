@@ -27,12 +27,9 @@ func inputOfParts(message *a2a.Message) (map[string]any, error) {
 		}
 	}
 	if len(blocks) > 0 {
-		said := map[string]any{"type": "human", "content": blocks}
+		said := map[string]any{"type": "human", "id": message.ID, "content": blocks}
 		if len(blocks) == 1 && blocks[0]["type"] == "text" {
 			said["content"] = blocks[0]["text"]
-		}
-		if message.ID != "" {
-			said["id"] = message.ID
 		}
 		input["messages"] = []any{said}
 	}

@@ -257,6 +257,8 @@ func (t tasks) createRun(ctx context.Context, params *a2a.MessageSendParams) (cr
 	}
 	thread := message.ContextID
 	switch {
+	case message.ID == "":
+		return created, fmt.Errorf("%w: message.messageId: must be given", a2a.ErrInvalidParams)
 	case thread == "":
 		thread = id.New(t.server.Now())
 	case !isID(thread):

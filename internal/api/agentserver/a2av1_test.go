@@ -194,6 +194,7 @@ func TestWhatAgentsOfVersion1LearnOfErrors(t *testing.T) {
 		"null":          {"SendMessage", parts(nil), -32602, "INVALID_PARAMS", "message.parts.0: must be an object"},
 		"list of data":  {"SendMessage", parts(object{"data": []int{1}}), -32602, "INVALID_PARAMS", "message.parts.0.data: must be an object"},
 		"role":          {"SendMessage", sendV1("x", object{"role": "ROLE_AGENT"}), -32602, "INVALID_PARAMS", `message.role: must be "ROLE_USER"`},
+		"no id":         {"SendMessage", sendV1("x", object{"messageId": ""}), -32602, "INVALID_PARAMS", "message.messageId: must be given"},
 		"context":       {"SendMessage", sendV1("x", object{"contextId": "x"}), -32602, "INVALID_PARAMS", "message.contextId: must be a UUID"},
 		"task":          {"GetTask", object{"id": unknownID + ":" + unknownID}, -32001, "TASK_NOT_FOUND", ""},
 		"ended":         {"CancelTask", object{"id": failed.ID}, -32002, "TASK_NOT_CANCELABLE", "it is failed"},
