@@ -67,11 +67,13 @@ func actingFor(p workspace.Principal, header http.Header) []byte {
 
 // publicHeaders returns the headers that a graph reads in its configuration. Checkpoints
 // repeat these headers. Headers that proxies add do not come from the client: they would put
-// people's addresses into each checkpoint. The configuration file may choose other headers;
-// credentials of the platform are never among them.
+// people's addresses into each checkpoint. The configuration file may choose other headers
+// instead; credentials of the platform are never among them.
 func publicHeaders(header http.Header, d deployment.Deployment) map[string]string {
 	public := map[string]string{}
-	if settings := d.Settings.HTTP; settings != nil && len(settings.Include) > 0 {
+	settings := d.Settings.HTTP
+	chosen := settings != nil && len(settings.Include) > 0
+	if chosen {
 		header = header.Clone()
 		withhold(header)
 	}
@@ -80,8 +82,8 @@ func publicHeaders(header http.Header, d deployment.Deployment) map[string]strin
 		if len(values) == 0 || slices.Contains(credentials, lower) {
 			continue
 		}
-		shown, said := d.Settings.HTTP.Header(lower)
-		if !said {
+		shown, said := settings.Header(lower)
+		if !said && !chosen {
 			shown = !hasPrefix(lower, ofProxies) && (lower == "user-agent" || strings.HasPrefix(lower, "x-"))
 		}
 		if shown {
