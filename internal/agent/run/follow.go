@@ -52,6 +52,9 @@ type Part struct {
 	// Only Attend emits such runs.
 	Early    int
 	Position int64
+	// Edit is a state that a client has made by an update, nil in all other parts. The run of
+	// such a part is the zero Run, and Position is the position after which the update came.
+	Edit *thread.State
 }
 
 // Follow hands the events of a thread's runs to emit, one run after the other, and goes on with
@@ -127,6 +130,9 @@ func (f *follower) readNext(ctx context.Context) (next *Run, due <-chan time.Tim
 		return nil, nil, true, nil
 	}
 	next, due, err = f.nextRun(ctx, t)
+	if err == nil && f.edits != nil {
+		err = f.edits.upTo(ctx, t.Lock, next)
+	}
 	return next, due, false, err
 }
 
@@ -166,6 +172,8 @@ type follower struct {
 	position int64
 	early    int
 	shows    bool
+	// edits hands over the states that clients make, nil if the reader does not want them.
+	edits *edits
 }
 
 // followPage is how many runs one query reads.

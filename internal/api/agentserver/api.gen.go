@@ -1437,7 +1437,7 @@ type ThreadStateUpdated struct {
 type ThreadStatus string
 
 // ThreadStreamMode `run_modes` shows each run in its own modes, `lifecycle` only where runs begin and end, `state_update` the states that runs make, as
-// `{run_id, thread_id, state}`, and where runs end.
+// `{run_id, thread_id, state}`, the states that clients make by updates, as `{thread_id, state}`, and where runs end.
 type ThreadStreamMode string
 
 // ThreadTTL defines model for ThreadTTL.

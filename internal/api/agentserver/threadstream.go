@@ -12,11 +12,16 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/optional"
 )
 
 // StreamThread streams the events of a thread over all its runs.
 func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error) {
 	ref := threadRef(ctx, request.ThreadID)
+	known, err := s.knownEdits(ctx, ref, request.Params.LastEventID)
+	if err != nil {
+		return nil, err
+	}
 	from, err := s.readerPosition(ctx, ref, request.Params.LastEventID)
 	if err != nil {
 		return nil, err
@@ -26,12 +31,33 @@ func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObj
 	if len(modes) == 0 {
 		modes = []ThreadStreamMode{ThreadStreamModeRunModes}
 	}
-	return &threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from}, nil
+	return &threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from, known: known}, nil
 }
 
 // ended is the suffix after the position in the id of a run's end, which comes after the run's
-// last event.
-const ended = ".end"
+// last event. edited is the suffix behind it, before the number of a checkpoint, in the id of an
+// update by a client, which comes between the runs.
+const ended, edited = ".end", ".edit"
+
+// knownEdits reads from the client's position the number of the checkpoint up to which it has the
+// updates by clients: without the header, the newest; -1 before all events. It is nil if the id of
+// a run's event leaves it open.
+func (s server) knownEdits(ctx context.Context, ref thread.Ref, header *string) (*int64, error) {
+	switch text := optional.Text(header); text {
+	case "":
+		t, err := s.Threads.Get(ctx, ref)
+		return &t.Lock.Checkpoint, err
+	case "-", "-1":
+		return new(int64(-1)), nil
+	default:
+		_, number, found := strings.Cut(text, edited)
+		known, err := strconv.ParseInt(number, 10, 64)
+		if !found || err != nil {
+			return nil, nil
+		}
+		return &known, nil
+	}
+}
 
 // readerPosition reads the client's position: after an event; with "-" or "-1", before all events;
 // without the header, at the present.
@@ -43,14 +69,15 @@ func (s server) readerPosition(ctx context.Context, ref thread.Ref, header *stri
 	if *header == "-" || *header == "-1" {
 		return run.ReaderPosition{}, nil
 	}
-	number, isEnd := strings.CutSuffix(*header, ended)
-	position, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || position < 0 {
+	position, _, _ := strings.Cut(*header, edited)
+	number, isEnd := strings.CutSuffix(position, ended)
+	at, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || at < 0 {
 		return run.ReaderPosition{}, fault.Shape(fault.Detail{
 			Loc: []any{"header", "Last-Event-ID"}, Msg: "Input should be the id of an event of this thread, or -", Type: "value_error",
 		})
 	}
-	return run.ReaderPosition{Position: position, Ended: isEnd}, nil
+	return run.ReaderPosition{Position: at, Ended: isEnd}, nil
 }
 
 // threadStream is the answer of StreamThread.
@@ -62,6 +89,8 @@ type threadStream struct {
 	// chosen are the modes that the client asked for.
 	chosen []ThreadStreamMode
 	from   run.ReaderPosition
+	// known is up to which checkpoint the client has the updates by clients.
+	known *int64
 }
 
 // VisitStreamThreadResponse implements StreamThreadResponseObject.
@@ -74,13 +103,36 @@ func (s *threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 	return web.NewStream(w).Follow(s.ctx, s.server.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		var of *runEvents
 		out := &outlet{send: send}
-		return s.server.Runs.Follow(ctx, s.ref, s.from, func(part run.Part) error {
+		emit := func(part run.Part) error {
+			if part.Edit != nil {
+				return s.showEdit(part, out)
+			}
 			if of == nil || of.run.Run != part.Run.Run {
 				of = s.newRunEvents(part.Run, out)
 			}
 			return of.translate(ctx, part)
-		})
+		}
+		if s.wants(ThreadStreamModeStateUpdate) {
+			return s.server.Runs.FollowEdits(ctx, s.ref, s.from, s.known, emit)
+		}
+		return s.server.Runs.Follow(ctx, s.ref, s.from, emit)
 	})
+}
+
+// showEdit sends the state that a client has made by an update.
+func (s *threadStream) showEdit(part run.Part, out *outlet) error {
+	out.encode(eventStateUpdate, map[string]any{"thread_id": s.ref.Thread, "state": s.shownAt(*part.Edit)})
+	out.name(strconv.FormatInt(part.Position, 10) + ended + edited + strconv.FormatInt(part.Edit.At.Number, 10))
+	return out.flush()
+}
+
+const eventStateUpdate = "state_update"
+
+// shownAt shows a state in the same way to each reader, also if it is not the newest any more.
+func (s *threadStream) shownAt(at thread.State) ThreadState {
+	shown := at.Snapshot()
+	shown.Newest = false
+	return showState(thread.Thread{Ref: s.ref}, shown, nil)
 }
 
 func (s *threadStream) wants(mode ThreadStreamMode) bool { return slices.Contains(s.modes, mode) }
@@ -140,11 +192,7 @@ func (e *runEvents) one(ctx context.Context, event run.Event) error {
 		if err != nil {
 			return err
 		}
-		shown := at.Snapshot()
-		shown.Newest = false // so that a replay shows the same as the first time
-		e.out.encode("state_update", map[string]any{
-			"run_id": e.run.Run, "thread_id": e.ref.Thread, "state": showState(thread.Thread{Ref: e.ref}, shown, nil),
-		})
+		e.out.encode(eventStateUpdate, map[string]any{"run_id": e.run.Run, "thread_id": e.ref.Thread, "state": e.shownAt(at)})
 	}
 	return nil
 }
