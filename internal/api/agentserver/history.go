@@ -29,6 +29,7 @@ func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRe
 // FindThreadHistory lists a thread's states, newest first, with the filters of a body.
 func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error) {
 	query := optional.Or(request.Body, ThreadHistoryFind{})
+	query.Limit = new(optional.Or(query.Limit, 1))
 	states, err := s.history(ctx, request.ThreadID, query, "body")
 	return statesAnswer{states, query.Select}, err
 }

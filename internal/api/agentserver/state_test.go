@@ -152,6 +152,22 @@ func TestQuestionsAreAnsweredWhenTheNextRunStarts(t *testing.T) {
 	f.finish(t, thread, with(hi(), "multitask_strategy", "interrupt"))
 }
 
+// TestAHistoryWithoutALimit checks that a body without a limit asks for the newest state, as on the
+// framework's server.
+func TestAHistoryWithoutALimit(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	f.finish(t, thread, plan("one", says("model", "A")))
+	all := f.history(t, thread)
+	for _, body := range []object{{}, {"limit": nil}} {
+		wantBody(t, f.call(t, "POST", thread+"/history", body), []any{any(all[0])})
+	}
+	if listed := statesOf(t, f.call(t, "GET", thread+"/history", nil)); len(listed) != len(all) {
+		t.Errorf("%d of %d states are listed", len(listed), len(all))
+	}
+}
+
 // TestTheHistoryOfOneCheckpointIsThatAlone checks all forms of a checkpoint's name. The
 // history of a checkpoint that does not exist is an error.
 func TestTheHistoryOfOneCheckpointIsThatAlone(t *testing.T) {

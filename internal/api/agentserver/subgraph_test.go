@@ -93,7 +93,7 @@ func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
 			t.Errorf("a task's checkpoint is that of the state %s, want %s", byTask.text, said)
 		}
 		wantBody(t, byNamespace, byTask.body)
-		states := statesOf(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns}))
+		states := statesOf(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns, "limit": 10}))
 		id := byTask.string("checkpoint", "checkpoint_id")
 		if diff := cmp.Diff([]string{id + " " + said, "first-" + id + " "}, inner(states)); diff != "" {
 			t.Fatalf("history of %s (-want +got):\n%s", ns, diff)
@@ -197,7 +197,7 @@ func TestARunBeginsAtACheckpointOfASubgraph(t *testing.T) {
 	at := f.history(t, thread)[2]
 	root, task := idOf(at, "checkpoint"), at["tasks"].([]any)[0].(object)["checkpoint"].(object)
 	ns := task["checkpoint_ns"].(string)
-	states := statesOf(t, f.call(t, "POST", thread+"/history", object{"checkpoint": task}))
+	states := statesOf(t, f.call(t, "POST", thread+"/history", object{"checkpoint": task, "limit": 10}))
 	newest, first := states[0]["checkpoint"].(object), states[1]["checkpoint"].(object)
 	if diff := cmp.Diff(any(object{"": root, "around:1": "2", ns: first["checkpoint_id"]}), first["checkpoint_map"]); diff != "" {
 		t.Errorf("the map of the subgraph's checkpoint (-want +got):\n%s", diff)
