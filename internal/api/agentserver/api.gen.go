@@ -1687,7 +1687,7 @@ type GetThreadStateAtParams struct {
 
 // StreamThreadParams defines parameters for StreamThread.
 type StreamThreadParams struct {
-	// StreamModes The events to send. The default is `run_modes`. May be repeated.
+	// StreamModes The events to send. The default is `run_modes`. May be repeated, or have several modes between commas.
 	StreamModes []ThreadStreamMode `form:"stream_modes,omitempty" json:"stream_modes,omitempty"`
 
 	// StreamMode Another name of `stream_modes`.

@@ -70,15 +70,16 @@ func TestQueryIsNormalized(t *testing.T) {
 	t.Parallel()
 	things := newThings(t)
 	for query, want := range map[string]url.Values{
-		"must=1&limit=5&unknown=x":        {"must": {"1"}, "limit": {"5"}, "unknown": {"x"}},
-		"must=1&limit=0&limit=7":          {"must": {"1"}, "limit": {"7"}},
-		"must=1&mode=red&mode=blue":       {"must": {"1"}, "mode": {"red", "blue"}},
-		`must=1&mode=["red","green"]`:     {"must": {"1"}, "mode": {"red", "green"}},
-		"must=1&mode=":                    {"must": {"1"}},
-		"must=1&mode=&mode=blue":          {"must": {"1"}, "mode": {"blue"}},
-		"must=1&all=0":                    {"must": {"1"}, "all": {"0"}},
-		"must=1&all=False&ratio=0.5":      {"must": {"1"}, "all": {"False"}, "ratio": {"0.5"}},
-		"must=a%26b&mode=%5B%22red%22%5D": {"must": {"a&b"}, "mode": {"red"}},
+		"must=1&limit=5&unknown=x":         {"must": {"1"}, "limit": {"5"}, "unknown": {"x"}},
+		"must=1&limit=0&limit=7":           {"must": {"1"}, "limit": {"7"}},
+		"must=1&mode=red&mode=blue":        {"must": {"1"}, "mode": {"red", "blue"}},
+		`must=1&mode=["red","green"]`:      {"must": {"1"}, "mode": {"red", "green"}},
+		"must=1&mode=":                     {"must": {"1"}},
+		"must=1&mode=&mode=blue":           {"must": {"1"}, "mode": {"blue"}},
+		"must=1&all=0":                     {"must": {"1"}, "all": {"0"}},
+		"must=1&all=False&ratio=0.5":       {"must": {"1"}, "all": {"False"}, "ratio": {"0.5"}},
+		"must=a%26b&mode=%5B%22red%22%5D":  {"must": {"a&b"}, "mode": {"red"}},
+		"must=1&mode=red,%20blue&tags=a,b": {"must": {"1"}, "mode": {"red", "blue"}, "tags": {"a,b"}},
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()

@@ -32,6 +32,7 @@ paths:
         - { name: color, in: query, schema: { $ref: "#/components/schemas/Color" } }
         - { name: mode, in: query, schema: { type: array, maxItems: 3, items: { $ref: "#/components/schemas/Color" } } }
         - { name: sizes, in: query, schema: { type: array, items: { type: integer } } }
+        - { name: tags, in: query, schema: { type: array, items: { type: string } } }
         - { name: X-Trace, in: header, schema: { type: string, maxLength: 4 } }
         - { name: must, in: query, required: true, schema: { type: string } }
       responses: { "200": { description: Things. } }

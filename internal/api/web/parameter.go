@@ -20,6 +20,8 @@ type parameter struct {
 	// kind is the JSON type of the value, or of the items when the value is a list.
 	kind string
 	list bool
+	// words says that the items of the list are words of an enumeration, which have no commas.
+	words bool
 	*schema
 }
 
@@ -61,6 +63,7 @@ func (l *loader) describe(p *parameter, at pointer) error {
 			return err
 		}
 		definition = object(l.document.at(at))
+		p.words = definition["enum"] != nil
 	}
 	p.uuid = definition["format"] == "uuid"
 	p.kind, _ = definition["type"].(string)
@@ -118,8 +121,8 @@ func (p *parameter) checkPath(r *http.Request) problems {
 }
 
 // normalize takes the last of several values if the schema wants one value. If the schema wants
-// a list, it takes the items of JSON arrays, and leaves out empty values: a client that has
-// nothing to name may still name the parameter.
+// a list, it takes the items of JSON arrays and words between commas, and leaves out empty values:
+// a client that has nothing to name may still name the parameter.
 func (p *parameter) normalize(values []string) ([]string, bool) {
 	values, changed := p.choose(values)
 	if !p.uuid {
@@ -136,7 +139,8 @@ func (p *parameter) choose(values []string) ([]string, bool) {
 	if !p.list && len(values) > 1 {
 		return values[len(values)-1:], true
 	}
-	if !p.list || !slices.ContainsFunc(values, func(value string) bool { return value == "" || value[0] == '[' }) {
+	several := func(value string) bool { return p.words && strings.Contains(value, ",") }
+	if !p.list || !slices.ContainsFunc(values, func(value string) bool { return value == "" || value[0] == '[' || several(value) }) {
 		return values, false
 	}
 	chosen := []string{}
@@ -146,6 +150,10 @@ func (p *parameter) choose(values []string) ([]string, bool) {
 		case value == "":
 		case value[0] == '[' && json.Unmarshal([]byte(value), &items) == nil:
 			chosen = append(chosen, items...)
+		case several(value):
+			for word := range strings.SplitSeq(value, ",") {
+				chosen = append(chosen, strings.TrimSpace(word))
+			}
 		default:
 			chosen = append(chosen, value)
 		}
