@@ -56,15 +56,14 @@ func (e *edits) begin(ctx context.Context, from ReaderPosition) error {
 	})
 }
 
-// upTo hands over the edits before the next run, if there is a next run. A rollback may have
-// removed checkpoints that the reader knew.
+// upTo hands over the edits before the next run, or all new edits if there is no next run. The
+// lock's checkpoint never goes back: a rollback removes only checkpoints behind it.
 func (e *edits) upTo(ctx context.Context, lock thread.Lock, next *Run) error {
 	newest := lock.Checkpoint
 	if next != nil && next.Attempt > 0 {
 		newest = min(newest, next.CheckpointBefore)
 	}
 	if newest <= e.known {
-		e.known = min(e.known, lock.Checkpoint)
 		return nil
 	}
 	err := e.store.Threads.Edited(ctx, e.ref, e.known, newest, func(st thread.State) error {

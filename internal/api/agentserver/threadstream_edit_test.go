@@ -2,11 +2,13 @@ package agentserver_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -19,6 +21,13 @@ func (r *follower) next(t *testing.T, count int) (events []event) {
 		events = append(events, e)
 	}
 	return events
+}
+
+// until reads events up to one whose data has a text.
+func (r *follower) until(t *testing.T, text string) {
+	t.Helper()
+	for !strings.Contains(r.next(t, 1)[0].Data, text) {
+	}
 }
 
 // TestUpdatesOfTheStateAreStreamed has clients update a thread's state before, between and after
@@ -77,4 +86,20 @@ func TestUpdatesOfTheStateAreStreamed(t *testing.T) {
 	if got := later.next(t, 1)[0]; got.Name != "state_update" {
 		t.Errorf("a reader that comes later gets %v", got)
 	}
+}
+
+// TestAnUpdateAfterARollbackIsStreamed updates a thread whose run was rolled back: the checkpoint
+// gets the number of a checkpoint that the run had made.
+func TestAnUpdateAfterARollbackIsStreamed(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	f.finish(t, thread, hi())
+	reader := f.followThread(t, thread, "?stream_modes=state_update", "")
+	defer time.AfterFunc(10*time.Second, reader.leave).Stop() // an error instead of no end
+	run := f.start(t, thread, with(script(add("model", "r", "Gone"), graphtest.Step{Hold: true}), "stream_mode", "values"))
+	reader.until(t, `"Gone"`)
+	wantStatus(t, f.call(t, "POST", run+"/cancel?wait=true&action=rollback", nil), 204)
+	wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"text": "new"}, "as_node": "model"}), 200)
+	reader.until(t, `"text":"new"`)
 }
