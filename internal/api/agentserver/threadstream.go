@@ -17,21 +17,20 @@ import (
 
 // StreamThread streams the events of a thread over all its runs.
 func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error) {
-	ref := threadRef(ctx, request.ThreadID)
-	known, err := s.knownEdits(ctx, ref, request.Params.LastEventID)
-	if err != nil {
-		return nil, err
-	}
-	from, err := s.readerPosition(ctx, ref, request.Params.LastEventID)
-	if err != nil {
-		return nil, err
-	}
+	ref, last := threadRef(ctx, request.ThreadID), request.Params.LastEventID
 	chosen := distinct(slices.Concat(request.Params.StreamModes, request.Params.StreamMode))
-	modes := chosen
-	if len(modes) == 0 {
-		modes = []ThreadStreamMode{ThreadStreamModeRunModes}
+	stream := &threadStream{server: s, ctx: ctx, ref: ref, modes: chosen, chosen: chosen}
+	if len(chosen) == 0 {
+		stream.modes = []ThreadStreamMode{ThreadStreamModeRunModes}
 	}
-	return &threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from, known: known}, nil
+	var err error
+	if stream.wants(ThreadStreamModeStateUpdate) {
+		if stream.known, err = s.knownEdits(ctx, ref, last); err != nil {
+			return nil, err
+		}
+	}
+	stream.from, err = s.readerPosition(ctx, ref, last)
+	return stream, err
 }
 
 // ended is the suffix after the position in the id of a run's end, which comes after the run's
