@@ -51,7 +51,7 @@ func TestANewThreadIsShownWhole(t *testing.T) {
 	wantBody(t, f.call(t, "GET", "/threads/"+threadID, nil), created.body)
 	wantBody(t, f.call(t, "GET", "/threads/"+threadID+"/state", nil), object{
 		"values": object{}, "next": []any{}, "checkpoint": nil, "parent_checkpoint": nil, "metadata": object{}, "created_at": nil,
-		"tasks": []any{}, "interrupts": []any{},
+		"checkpoint_id": nil, "parent_checkpoint_id": nil, "tasks": []any{}, "interrupts": []any{},
 	})
 	wantBody(t, f.call(t, "GET", "/threads/"+threadID+"/runs", nil), []any{})
 }
@@ -142,6 +142,7 @@ func wantStateOf(t *testing.T, f *fixture, thread, runID string) {
 	wantBody(t, state, object{
 		"values": values, "next": []any{}, "tasks": []any{}, "interrupts": []any{}, "created_at": at,
 		"checkpoint": checkpoint(checkpointID), "parent_checkpoint": checkpoint(parentID),
+		"checkpoint_id": checkpointID, "parent_checkpoint_id": parentID,
 		"metadata": object{
 			"step": state.member("metadata", "step"), "source": "loop", "run_id": runID, "thread_id": threadID,
 			"parents": object{}, "graph_id": "agent", "assistant_id": agentID,

@@ -1383,15 +1383,21 @@ type ThreadSortBy string
 
 // ThreadState A state has all members, unless `select` names some.
 type ThreadState struct {
-	Checkpoint *Checkpoint     `json:"checkpoint"`
-	CreatedAt  *string         `json:"created_at"`
-	Interrupts []Interrupt     `json:"interrupts"`
-	Metadata   json.RawMessage `json:"metadata"`
+	Checkpoint *Checkpoint `json:"checkpoint"`
+
+	// CheckpointID The `checkpoint_id` of `checkpoint`, for clients from before `checkpoint`.
+	CheckpointID *string         `json:"checkpoint_id"`
+	CreatedAt    *string         `json:"created_at"`
+	Interrupts   []Interrupt     `json:"interrupts"`
+	Metadata     json.RawMessage `json:"metadata"`
 
 	// Next The nodes that would run next; empty when the graph has ended.
-	Next             []string     `json:"next"`
-	ParentCheckpoint *Checkpoint  `json:"parent_checkpoint"`
-	Tasks            []ThreadTask `json:"tasks"`
+	Next             []string    `json:"next"`
+	ParentCheckpoint *Checkpoint `json:"parent_checkpoint"`
+
+	// ParentCheckpointID The `checkpoint_id` of `parent_checkpoint`, for clients from before `parent_checkpoint`.
+	ParentCheckpointID *string      `json:"parent_checkpoint_id"`
+	Tasks              []ThreadTask `json:"tasks"`
 
 	// Values The graph's state; for message-based graphs it has `messages`, in order.
 	Values json.RawMessage `json:"values"`
@@ -1429,7 +1435,10 @@ type ThreadStateUpdate struct {
 
 // ThreadStateUpdated defines model for ThreadStateUpdated.
 type ThreadStateUpdated struct {
-	Checkpoint   Checkpoint `json:"checkpoint"`
+	Checkpoint Checkpoint `json:"checkpoint"`
+
+	// CheckpointID The `checkpoint_id` of `checkpoint`, for clients from before `checkpoint`.
+	CheckpointID *string    `json:"checkpoint_id"`
 	Configurable Checkpoint `json:"configurable"`
 }
 

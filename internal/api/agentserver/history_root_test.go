@@ -47,6 +47,7 @@ func wantRoot(t *testing.T, f *fixture, thread string, history []map[string]any)
 	root := history[n]
 	want := map[string]any{
 		"values": object{}, "next": []any{}, "tasks": []any{}, "interrupts": []any{}, "checkpoint": history[n-1]["parent_checkpoint"], "parent_checkpoint": nil,
+		"checkpoint_id": history[n-1]["parent_checkpoint_id"], "parent_checkpoint_id": nil,
 		"created_at": f.call(t, "GET", thread, nil).member("created_at"),
 		"metadata":   object{"step": -2.0, "thread_id": strings.TrimPrefix(thread, "/threads/"), "parents": object{}},
 	}

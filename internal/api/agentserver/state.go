@@ -135,8 +135,7 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 		c.Created = t.Created
 	}
 	shown.CreatedAt = new(clock.Format(c.Created))
-	shown.Checkpoint = checkpoint(t.Thread, "", c.ID)
-	shown.ParentCheckpoint = checkpoint(t.Thread, "", c.Parent(t.Ref))
+	shown.nameCheckpoints(checkpoint(t.Thread, "", c.ID), checkpoint(t.Thread, "", c.Parent(t.Ref)))
 	shown.Metadata = record.Encode(metadataOf(t.Thread, c.Checkpoint))
 	shown.Next, shown.Tasks = nextOf(t, c), tasksOf(t, c, below)
 	if len(shown.Interrupts) == 0 {
@@ -145,6 +144,18 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 		}
 	}
 	return shown
+}
+
+// nameCheckpoints names the checkpoint of a state and the checkpoint before it, nil if there is
+// none, in the form for present clients and in the form for clients that read only ids.
+func (s *ThreadState) nameCheckpoints(at, before *Checkpoint) {
+	s.Checkpoint, s.ParentCheckpoint = at, before
+	if at != nil {
+		s.CheckpointID = at.CheckpointID
+	}
+	if before != nil {
+		s.ParentCheckpointID = before.CheckpointID
+	}
 }
 
 // metadataOf returns the metadata to show for a checkpoint: the agent's metadata, and the data

@@ -42,8 +42,10 @@ func TestTheServerChangesTheStateOfAnAgentThatKeepsNone(t *testing.T) {
 		if got := state.string("parent_checkpoint", "checkpoint_id"); got != idOf(before[0], "checkpoint") || len(f.history(t, thread)) != len(before)+1 {
 			t.Errorf("%s: the checkpoint follows %s, want %s", c.name, got, idOf(before[0], "checkpoint"))
 		}
-		if diff := cmp.Diff(state.member("checkpoint"), made.member("checkpoint")); diff != "" {
-			t.Errorf("%s: the answer (-of the state +got):\n%s", c.name, diff)
+		for _, name := range []string{"checkpoint", "checkpoint_id"} {
+			if diff := cmp.Diff(state.member(name), made.member(name)); diff != "" {
+				t.Errorf("%s: the answer (-of the state +got):\n%s", c.name, diff)
+			}
 		}
 	}
 	if got := f.call(t, "GET", path, nil).string("run_id"); got != run {

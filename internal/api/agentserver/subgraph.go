@@ -62,10 +62,12 @@ func (i inside) state(c thread.Subgraph) ThreadState {
 	}
 	ids := i.behind(c.Checkpoint)
 	ids[c.NS] = c.ID
-	shown.Checkpoint, shown.Tasks = i.checkpoint(c.NS, c.ID, ids), i.tasks(thread.TasksOf(c.Tasks), c.NS, ids)
+	shown.Tasks = i.tasks(thread.TasksOf(c.Tasks), c.NS, ids)
+	var parent *Checkpoint
 	if c.ParentID != "" { // the parent may belong to an earlier checkpoint of the graph
-		shown.ParentCheckpoint = checkpoint(i.thread, c.NS, c.ParentID)
+		parent = checkpoint(i.thread, c.NS, c.ParentID)
 	}
+	shown.nameCheckpoints(i.checkpoint(c.NS, c.ID, ids), parent)
 	for _, task := range shown.Tasks {
 		shown.Interrupts = append(shown.Interrupts, task.Interrupts...)
 	}

@@ -107,6 +107,9 @@ func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
 			wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": state["checkpoint"]}), []any{any(state)})
 		}
 		wantBody(t, at(states[0]["parent_checkpoint"].(object)), any(states[1]))
+		if states[0]["checkpoint_id"] != id || states[0]["parent_checkpoint_id"] != "first-"+id || states[1]["parent_checkpoint_id"] != nil {
+			t.Errorf("the ids for clients that read only ids: %v", states)
+		}
 		if states[1]["parent_checkpoint"] != nil {
 			t.Errorf("the first has the parent %v", states[1]["parent_checkpoint"])
 		}

@@ -63,7 +63,7 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 		shown := inside{thread: t.Thread, root: edit.Log.At.ID}
 		c = *shown.checkpoint(at.NS, edit.Within.ID, shown.behind(edit.Within))
 	}
-	return UpdateThreadState200JSONResponse{Checkpoint: c, Configurable: c}, nil
+	return UpdateThreadState200JSONResponse{Checkpoint: c, CheckpointID: c.CheckpointID, Configurable: c}, nil
 }
 
 func supersteps(sent []Superstep) []graph.Superstep {
