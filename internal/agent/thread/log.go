@@ -203,7 +203,13 @@ var errNoFrame = errors.New("the agent's data was not read before the agent wrot
 
 // Checkpoints returns the checkpoints from which the agent goes on, nil before its first
 // checkpoint.
-func (l Log) Checkpoints() *graph.Checkpoints { return l.frame.checkpoints() }
+func (l Log) Checkpoints() *graph.Checkpoints {
+	all := l.frame.checkpoints()
+	if all != nil {
+		all.Superseded = l.branches()
+	}
+	return all
+}
 
 // AgentEnd returns the number of the agent's checkpoint, -1 if there is no such checkpoint, and
 // the number of items that were stored since.

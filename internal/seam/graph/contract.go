@@ -268,6 +268,9 @@ type Checkpoints struct {
 	ID          string       `json:"id"`
 	Checkpoints []Checkpoint `json:"checkpoints"`
 	Writes      []Writes     `json:"writes"`
+	// Superseded says that the thread has moved past the checkpoint ID: a run that goes on from it
+	// begins a branch.
+	Superseded bool `json:"superseded,omitempty"`
 }
 
 // Checkpoint is the data of an EventCheckpoint. When the platform sends a checkpoint back to

@@ -35,6 +35,9 @@ _WHOLE = ("__return__", "__end__", ROOT)
 # The framework's own task, under which it saves what a command writes: such writes belong to the
 # checkpoint's state, and make no next checkpoint.
 NULL_TASK_ID = "00000000-0000-0000-0000-000000000000"
+# The id that the thread's newest checkpoint has for the framework if that checkpoint is not here.
+# The framework compares it with the id of the checkpoint at which a run begins.
+_NEWEST = "newest"
 # FORMAT is that of the opaque data. A reader knows all that were ever written.
 FORMAT = 1
 
@@ -96,6 +99,9 @@ class Checkpointer(BaseCheckpointSaver[int]):
         # The objects and lists in the metadata of the run, and of its thread and assistant. The
         # framework passes on only texts, numbers and booleans.
         self.nested_metadata: dict[str, Any] = {}
+        # True while the thread's newest checkpoint is not here, because the run begins a branch at
+        # an older checkpoint.
+        self.superseded = False
         self._lock = threading.RLock()
         # By thread, namespace and id; the last one put is the newest, whatever the clocks that made
         # their ids.
@@ -199,7 +205,12 @@ class Checkpointer(BaseCheckpointSaver[int]):
             checkpoints = self._of(thread_id, ns)
             wanted = get_checkpoint_id(config)
             saved = checkpoints.get(wanted) if wanted else next(reversed(checkpoints.values()), None)
-            return self._tuple(thread_id, ns, saved) if saved else None
+            if saved is None:
+                return None
+            found = self._tuple(thread_id, ns, saved)
+            if self.superseded and not wanted and not ns and thread_id == self._thread_id:
+                found.checkpoint["id"] = _NEWEST
+            return found
 
     def list(
         self,
@@ -252,6 +263,8 @@ class Checkpointer(BaseCheckpointSaver[int]):
             )
             checkpoints.pop(saved.id, None)
             checkpoints[saved.id] = saved
+            if thread_id == self._thread_id and not ns:
+                self.superseded = False
             if self._listener and thread_id == self._thread_id:
                 self._listener.on_checkpoint(ns, saved)
                 for task_id in dict.fromkeys(task_id for task_id, _ in saved.writes):

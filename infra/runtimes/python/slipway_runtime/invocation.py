@@ -83,6 +83,8 @@ class Invocation:
     checkpoint_id: str | None
     checkpoints: list[Checkpoint]
     writes: list[Writes]
+    # Whether the thread has moved past the checkpoint.
+    superseded: bool
     pending: list[Update]
     config: dict[str, Any]
     context: Any
@@ -206,6 +208,7 @@ def parse(body: bytes) -> Invocation:
         writes=[
             Writes(_required(w, "checkpoint_id"), _typed(w, "ns", str) or "", _required(w, "task_id"), _data(w)) for w in _list(kept, "writes")
         ],
+        superseded=_typed(kept, "superseded", bool) or False,
         pending=[_update(u) for u in _list(state, "pending")],
         config=_typed(fields, "config", dict) or {},
         context=fields.get("context"),

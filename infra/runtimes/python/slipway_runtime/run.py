@@ -130,6 +130,7 @@ class Run:
                 config["configurable"].pop("checkpoint_id", None)
             elif given is not None and invocation.command is None and "checkpoint_id" not in config["configurable"]:
                 await self._keep_results(graph, recorder)
+            recorder.checkpointer.superseded = invocation.superseded and "checkpoint_id" in config["configurable"]
         callbacks = _tracers(invocation.tracer)
         if recorder is not None and self._shows_messages:
             self._unfinished = Unfinished(graph, self._outlet.emit)

@@ -139,7 +139,8 @@ class Thread:
         entry = self.history[at]
         kept = [entry["root"], *entry["subgraphs"].values(), *self.persistent.values()]
         sent = [{key: c[key] for key in ("id", "parent_id", "ns", "persistent", "data")} for c in kept]
-        checkpoint = {"id": entry["root"]["id"], "checkpoints": sent, "writes": list(entry["writes"].values())}
+        checkpoint = {"id": entry["root"]["id"], "checkpoints": sent, "writes": list(entry["writes"].values()),
+                      "superseded": entry is not self.history[-1]}
         return {"values": entry["root"]["values"], "checkpoint": checkpoint, "pending": self.pending}
 
     @property

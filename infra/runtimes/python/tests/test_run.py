@@ -163,6 +163,22 @@ def test_an_older_question_is_asked_again_when_replayed(agent: Agent) -> None:
     assert thread.values["items"] == ["x: other"]
 
 
+def test_a_question_after_an_update_is_asked_again_when_replayed(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="three_in_turn", input={"text": ""})
+    steps = [{"updates": [{"values": {"text": "new"}, "as_node": "__start__"}]}]
+    assert thread.run(agent, graph="three_in_turn", operation="update_state", supersteps=steps) == []
+    thread.run(agent, graph="three_in_turn")
+    asked = len(thread.history) - 1
+    assert thread.newest["metadata"]["source"] == "update"
+    thread.run(agent, graph="three_in_turn", command={"resume": "1"})
+    config = {"configurable": {"checkpoint_id": thread.history[asked]["root"]["id"]}}
+    seen = thread.run(agent, at=asked, graph="three_in_turn", config=config)
+    assert seen[-1][1][0]["value"] == "x?"
+    thread.run(agent, graph="three_in_turn", command={"resume": "other"})
+    assert thread.values["items"] == ["x: other"]
+
+
 def test_a_question_of_a_subgraph_is_asked_again_when_replayed(agent: Agent) -> None:
     """The client names the subgraph's checkpoint, whose map names that of the graph."""
     thread = Thread()
