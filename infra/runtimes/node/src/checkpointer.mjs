@@ -65,8 +65,8 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP = PLACES, TASKS, maxChanne
     /** What each checkpoint of the invocation's thread says besides what the framework does. */
     extraMetadata = {};
     /**
-     * True while the newest checkpoint here is known not to be the thread's: the run begins at an
-     * older one, on a branch of its own.
+     * True while the thread's newest checkpoint is not here, because the run begins a branch at an
+     * older checkpoint.
      */
     behind = false;
     #thread;

@@ -51,6 +51,8 @@ export class Invocation {
     this.writes = list(kept, "writes").map((w) => ({
       checkpointID: required(w, "checkpoint_id"), ns: optional(w, "ns", "string") ?? "", taskID: required(w, "task_id"), data: data(w),
     }));
+    /** Whether the thread has moved past the checkpoint. */
+    this.superseded = optional(kept, "superseded", "boolean") ?? false;
     this.pending = list(state, "pending").map(readUpdate);
     this.config = optional(fields, "config", "object") ?? {};
     for (const part of ["configurable", "metadata"]) optional(this.config, part, "object");

@@ -110,7 +110,7 @@ export class Run {
       given = null; // an earlier attempt has taken it
       delete config.configurable.checkpoint_id;
     }
-    checkpointer.behind = config.configurable.checkpoint_id !== undefined && newest !== undefined && hasGoneOn(newest);
+    checkpointer.behind = config.configurable.checkpoint_id !== undefined && invocation.superseded;
     const callbacks = await tracersOf(framework, invocation.tracer);
     if (invocation.streamModes.has("messages")) {
       this.unfinished = new Unfinished(graph, framework, this.outlet.emit);
@@ -239,7 +239,7 @@ export class Run {
    */
   async #keepResults(graph, recorder, framework) {
     const newest = recorder.checkpointer.newest("");
-    const returned = newest === undefined ? new Set() : tasksOf(newest).returned;
+    const returned = newest === undefined ? new Set() : returnedAt(newest);
     if (returned.size === 0) return;
     recorder.checkpointer.extraMetadata = this.invocation.stateMetadata;
     try {
@@ -257,7 +257,7 @@ export class Run {
   #forgetReturned(recorder, error) {
     const newest = recorder.checkpointer.newest("");
     console.warn(`run ${this.invocation.runID}: what tasks have returned at checkpoint ${newest.id} is left out, because the graph does not take it: ${error.message}`);
-    for (const taskID of tasksOf(newest).returned) recorder.checkpointer.forget("", taskID);
+    for (const taskID of returnedAt(newest)) recorder.checkpointer.forget("", taskID);
   }
 
   /**
@@ -315,7 +315,7 @@ export class Run {
       await change();
     } catch (error) {
       const isUnchanged = newest !== undefined && newest === recorder.checkpointer.newest("");
-      if (!isUnchanged || tasksOf(newest).returned.size === 0) throw error;
+      if (!isUnchanged || returnedAt(newest).size === 0) throw error;
       this.#forgetReturned(recorder, error);
       await change();
     }
@@ -362,23 +362,9 @@ function commandOf({ graphs: { Command, Send } }, { update, resume, goto }) {
   return new Command(defined({ update, resume, goto: targets }));
 }
 
-/**
- * Whether the graph is known to have gone on from a checkpoint: all tasks that ever stopped at it
- * have returned.
- */
-function hasGoneOn(checkpoint) {
-  const { returned, stopped } = tasksOf(checkpoint);
-  return returned.size > 0 && [...stopped].every((taskID) => returned.has(taskID));
-}
-
-/**
- * The tasks that have returned at a checkpoint, and those that ever stopped at it, for a question
- * or with an error.
- */
-function tasksOf({ writes }) {
-  const [returned, stopped] = [new Set(), new Set()];
-  for (const { taskID, index } of writes.values()) if (taskID !== NO_TASK) (index < 0 ? stopped : returned).add(taskID);
-  return { returned, stopped };
+/** The tasks that have returned at a checkpoint. */
+function returnedAt({ writes }) {
+  return new Set([...writes.values()].filter(({ taskID, index }) => taskID !== NO_TASK && index >= 0).map(({ taskID }) => taskID));
 }
 
 /**

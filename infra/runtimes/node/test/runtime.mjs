@@ -116,7 +116,7 @@ export class Thread {
     return {
       operation: "run", graph: this.graph, thread_id: this.id, run_id: randomUUID(), attempt: 1, input: null, command: null, config: {}, context: null,
       stream_mode: ["updates"], durability: "async",
-      state: { values: {}, checkpoint: at ? asSeed(at) : null, pending: this.pending },
+      state: { values: {}, checkpoint: at ? { ...asSeed(at), superseded: at !== this.head } : null, pending: this.pending },
       ...(from === undefined ? {} : { config: { configurable: { checkpoint_id: from } } }),
       ...options,
     };

@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url";
 import { named, project, Runtime, Thread } from "./runtime.mjs";
 
 const load = (file) => import(pathToFileURL(file).href);
+const require = createRequire(path.join(project, "package.json"));
+const minor = Number(require("@langchain/langgraph/package.json").version.split(".")[1]);
 let framework;
 let builder;
 let runtime;
@@ -16,7 +18,6 @@ const cleanups = [];
 after(() => Promise.all(cleanups.map((cleanup) => cleanup())));
 before(async () => {
   runtime = await Runtime.start({ after: (cleanup) => cleanups.push(cleanup) }, "graphs/framework.json");
-  const require = createRequire(path.join(project, "package.json"));
   framework = await load(path.join(path.dirname(require.resolve("@langchain/langgraph/package.json")), "dist/index.js"));
   ({ builder } = await load(path.join(project, "graphs/asking.mjs")));
 });
@@ -83,6 +84,8 @@ function show({ values, next, tasks, metadata }) {
   };
 }
 
+const replayed = "an update is replayed after another input";
+
 const scenarios = {
   "answers one after the other": [{ input: { log: ["in"] } }, { command: { resume: "a" } }, { command: { resume: "b" } }, { command: { resume: "c" } }],
   "an input instead of an answer": [{ input: { log: ["in"] } }, { input: { log: ["other"] }, keeping: true }, { command: { resume: "a" } }],
@@ -96,11 +99,14 @@ const scenarios = {
     { input: { log: ["in"] } }, { command: { resume: "a" } }, { command: { resume: "b" } }, { command: { resume: "c" } }, { from: 1, command: { resume: "x" } },
     { command: { resume: "y" } },
   ],
+  [replayed]: [
+    { input: { log: ["in"] } }, { update: [{ log: ["set"] }, "begin"] }, {}, { input: { log: ["other"] }, keeping: true }, { from: 2 }, { command: { resume: "x" } },
+  ],
   "an update at a pause": [{ input: { log: ["in"] } }, { update: [{ log: ["set"] }, "ask"] }, {}, { command: { resume: "a" } }],
 };
 
 for (const [name, steps] of Object.entries(scenarios)) {
-  test(name, async () => {
+  test(name, { skip: name === replayed && minor < 7 && "the release begins no branch at an update" }, async () => {
     const [reference, served] = [new Reference(), new Served(runtime)];
     for (const [i, step] of steps.entries()) {
       const go = (side) => (step.update ? side.update(...step.update) : side.invoke(step)).catch((error) => `fails: ${error.name}`);

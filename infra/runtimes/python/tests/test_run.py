@@ -163,6 +163,7 @@ def test_an_older_question_is_asked_again_when_replayed(agent: Agent) -> None:
     assert thread.values["items"] == ["x: other"]
 
 
+@pytest.mark.skipif(tuple(map(int, version("langgraph").split(".")[:2])) < (1, 2), reason="the release begins no branch at an update")
 def test_a_question_after_an_update_is_asked_again_when_replayed(agent: Agent) -> None:
     thread = Thread()
     thread.run(agent, graph="three_in_turn", input={"text": ""})
