@@ -97,7 +97,9 @@ func (f *fixture) shows(a *run.Attempt, steps ...step) {
 		case run.EventUpdates:
 			f.must(a.Update(s.name, json.RawMessage(s.data)))
 		case "ask":
-			a.ShowQuestions(json.RawMessage(s.data))
+			var questions []json.RawMessage
+			f.must(json.Unmarshal([]byte(s.data), &questions))
+			a.ShowQuestions(questions)
 		default:
 			a.Show(s.name, json.RawMessage(s.data))
 		}

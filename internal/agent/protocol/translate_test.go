@@ -350,7 +350,7 @@ func TestFilter(t *testing.T) {
 	f.does(run.Request{StreamSubgraphs: true},
 		step{"custom", `{"name":"progress","n":1}`}, step{"custom", `"plain"`},
 		inner("custom", "child:1", `2`), inner("custom", "child:1|deep:2", `3`), inner("custom", "children:3", `4`),
-		step{"ask", `{"__interrupt__":[{"id":"q","value":1}]}`})
+		step{"ask", `[{"id":"q","value":1}]`})
 	all := f.read(everything(), nil, 1)
 	named, plain := `custom {"name":"progress","n":1}`, `custom {"payload":"plain"}`
 	child, deep, children := `custom child:1 {"payload":2}`, `custom child:1|deep:2 {"payload":3}`, `custom children:3 {"payload":4}`
@@ -393,7 +393,7 @@ func TestQuestionsWithoutAnID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.claim(f.create(run.Request{}))
-	f.shows(a, step{"ask", `{"__interrupt__":[{"value":1},{"value":2},{"id":"q","value":3},{"id":"q","value":3}]}`})
+	f.shows(a, step{"ask", `[{"value":1},{"value":2},{"id":"q","value":3},{"id":"q","value":3}]`})
 	f.finish(a, run.Outcome{Interrupts: []byte(`{}`)})
 	asked, ids := []int{}, map[string]bool{}
 	for _, e := range f.read(everything(), nil, 1) {

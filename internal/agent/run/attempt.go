@@ -372,12 +372,15 @@ func (a *Attempt) Show(name string, data json.RawMessage) {
 	}
 }
 
-// ShowQuestions shows the questions of a graph that pauses; the questions are an object. It shows
-// them in both places where clients look for them: as an update, and beside the values.
-func (a *Attempt) ShowQuestions(questions json.RawMessage) {
+// ShowQuestions shows the questions of a graph that pauses in both places where clients look for
+// them: as an update, and beside the values. A pause without questions is only an update.
+func (a *Attempt) ShowQuestions(questions []json.RawMessage) {
 	a.reveal()
-	a.append(Event{Name: EventUpdates, Data: questions})
-	a.append(Event{Name: EventValues, Checkpoint: a.Log.At.Number, Data: questions})
+	shown := record.Encode(map[string]any{MemberQuestions: questions})
+	a.append(Event{Name: EventUpdates, Data: shown})
+	if len(questions) > 0 {
+		a.append(Event{Name: EventValues, Checkpoint: a.Log.At.Number, Data: shown})
+	}
 }
 
 // WatchLoss wakes the worker after each change of the thread's lock, which an interrupt or a cancel

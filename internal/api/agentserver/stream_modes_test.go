@@ -155,7 +155,7 @@ func TestAFailureIsShownInEveryMode(t *testing.T) {
 }
 
 // TestAPauseIsAnUpdate checks that a pause is an update of no node, completes no message, and
-// is shown next to the values.
+// is shown next to the values if it has a question. A pause at a breakpoint has no question.
 func TestAPauseIsAnUpdate(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -165,6 +165,11 @@ func TestAPauseIsAnUpdate(t *testing.T) {
 	want := []string{metadata(path, 1), before, "updates " + question + "}", strings.Replace(before, "{", question+",", 1)}
 	if diff := cmp.Diff(want, shown(events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	path, events = f.stream(t, f.newThread(t), with(script(pausing()), "stream_mode", []any{"updates", "messages", "values"}))
+	want = []string{metadata(path, 1), before, `updates {"__interrupt__":[]}`}
+	if diff := cmp.Diff(want, shown(events)); diff != "" {
+		t.Errorf("events of a breakpoint (-want +got):\n%s", diff)
 	}
 }
 

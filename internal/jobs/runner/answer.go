@@ -8,7 +8,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -110,7 +109,7 @@ func (a *answer) pause(data json.RawMessage) error {
 		}
 	}
 	a.paused = true
-	a.attempt.ShowQuestions(record.Encode(map[string]any{run.MemberQuestions: questions}))
+	a.attempt.ShowQuestions(questions)
 	return nil
 }
 
