@@ -2,7 +2,7 @@
 key."""
 
 import uuid
-from datetime import datetime, timedelta, timezone, UTC
+from datetime import UTC, datetime, timedelta, timezone
 
 from langgraph_sdk.errors import ConflictError, NotFoundError
 from story import ANSWERED, ask, create, expect, refused, tell, types
