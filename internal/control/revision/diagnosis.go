@@ -48,6 +48,10 @@ var mistakes = []mistake{
 		sign: regexp.MustCompile(`ModuleNotFoundError: No module named '([^'.]+)`), cause: "The Python module $1 is not installed.",
 		remedy: "Add the package that has $1 to requirements.txt, or to the dependencies of pyproject.toml.",
 	},
+	{
+		sign:  regexp.MustCompile(`(?:Cannot find (?:package|module)|there is no file) ['"]([^'"]*\b(?:dist|build|lib|out)/[^'"]+\.[cm]?js)['"]`),
+		cause: "The file $1 is not in the repository, and no command of the build has made it.", remedy: "Set source_config.build_command of the deployment to the command that makes it, such as npm run build.",
+	},
 	{sign: regexp.MustCompile(`Cannot find (?:package|module) '([^']+)'`), cause: "The package $1 is not installed.", remedy: "Add $1 to the dependencies of package.json, and install, so that the lock file has it too."},
 	{
 		sign:  regexp.MustCompile(`KeyError: '?([A-Z][A-Z0-9_]*[A-Z0-9])'?$|(?i:the environment variable|missing secret|api key) [^A-Z]*([A-Z][A-Z0-9_]*_[A-Z0-9_]+)`),
@@ -66,6 +70,11 @@ var mistakes = []mistake{
 		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
 		cause: "The versions of the dependencies contradict each other: $1.", remedy: "Resolve them on your machine, and deploy the lock file that comes of it.",
 	},
+	{
+		reasons: []string{build.ReasonRuntimeMissing}, sign: regexp.MustCompile(`Failed to download \S*/cpython-(\d+\.\d+)`),
+		cause: "Python $1 is not on the server's machine, and the machine cannot download it.", remedy: "Name a version that the machine has as python_version in the configuration file, or install Python $1 in the server's $$PATH.",
+	},
+	{reasons: []string{build.ReasonRuntimeMissing}, sign: regexp.MustCompile(`^(node_version asks for .+?)\.?$`), cause: "$1.", remedy: "Name a version that the machine has, or install the version in the server's $$PATH."},
 	{reasons: []string{build.ReasonDependenciesFailed}, cause: "The dependencies cannot be installed.", remedy: "Install them on your machine from an empty directory, and correct what fails."},
 	{reasons: []string{build.ReasonOutOfMemory}, cause: "The memory did not suffice.", remedy: "Use less, or give more: source_config.resource_spec of a deployment of the source external_docker, else compute_tier by PATCH /v2/deployments/{deployment_id}/resource-tiers."},
 	{sign: regexp.MustCompile(said + `((?:\S+, line \d+: )?\w*(?:Error|Exception): .*)`), reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded}, cause: "The agent ends when it is started: $1.", remedy: "Correct what that line says."},
