@@ -65,6 +65,24 @@ function within(graph, framework) {
   return Object.keys(subgraphs).length > 0 ? { subgraphs } : {};
 }
 
+/** What stands for the whole state in a graph that has no input of its own. */
+const WHOLE_STATE = Symbol.for("langgraph.state.partial");
+
+/**
+ * Reads the schema that a part of a graph has from a StateSchema. The framework's own functions
+ * take a StateSchema for zod before release 1.4, and the first releases leave messages out.
+ */
+function stated(part, method) {
+  return ({ builder }) => {
+    const own = builder?.[`_${part}RuntimeDefinition`];
+    const definition = own === WHOLE_STATE ? builder._schemaRuntimeDefinition : own;
+    const schema = definition?.[method]?.();
+    if (!schema) return undefined;
+    const extras = Object.entries(definition.fields ?? {}).flatMap(([name, { jsonSchemaExtra }]) => (jsonSchemaExtra ? [[name, jsonSchemaExtra]] : []));
+    return { ...schema, properties: { ...Object.fromEntries(extras), ...schema.properties } };
+  };
+}
+
 function schemasOf(graph, { schemas }) {
   if (!schemas) return {};
   const known = (read) => {
@@ -77,9 +95,9 @@ function schemasOf(graph, { schemas }) {
   };
   const config = known(schemas.getConfigTypeSchema);
   const all = {
-    input_schema: known(schemas.getInputTypeSchema),
-    output_schema: known(schemas.getOutputTypeSchema),
-    state_schema: known(schemas.getUpdateTypeSchema),
+    input_schema: known(stated("input", "getInputJsonSchema")) ?? known(schemas.getInputTypeSchema),
+    output_schema: known(stated("output", "getJsonSchema")) ?? known(schemas.getOutputTypeSchema),
+    state_schema: known(stated("schema", "getInputJsonSchema")) ?? known(schemas.getUpdateTypeSchema),
     config_schema: config,
     context_schema: config, // graphs have one schema for both
   };

@@ -93,6 +93,30 @@ test("schemas are made of the types of a graph, of its builder and of what makes
   assert.equal(untyped.config_schema, undefined);
 });
 
+const stated = `import { MessagesValue, START, StateGraph, StateSchema } from "@langchain/langgraph";
+import { z } from "zod";
+const State = new StateSchema({ messages: MessagesValue, topic: z.string(), count: z.number().default(0) });
+const Topic = new StateSchema({ topic: z.string() });
+const plain = new StateGraph(State).addNode("write", () => ({ count: 1 })).addEdge(START, "write");
+export const whole = plain.compile();
+export const parts = new StateGraph({ state: State, input: Topic, output: Topic }).addNode("inner", whole).addEdge(START, "inner").compile();
+const First = new StateSchema({ messages: MessagesValue });
+First.getJsonSchema = First.getInputJsonSchema = () => ({ type: "object", properties: {} }); // as release 1.1.1
+export const first = new StateGraph(First).addNode("write", () => ({})).addEdge(START, "write").compile();
+`;
+
+test("a StateSchema says which schemas its graph has, in each release", async (t) => {
+  const describe = await start(t, { "agent.ts": stated }, { whole: "./agent.ts:whole", parts: "./agent.ts:parts", first: "./agent.ts:first" });
+  const { whole, parts, first } = await describe(false);
+  const properties = ({ input_schema: input, output_schema: output, state_schema: state }) => [input, output, state].map((schema) => Object.keys(schema?.properties ?? {}).sort());
+  const all = ["count", "messages", "topic"];
+  assert.deepEqual(properties(whole), [all, all, all]);
+  assert.equal(whole.input_schema.properties.messages.langgraph_type, "messages");
+  assert.deepEqual(properties(parts), [["topic"], ["topic"], all]);
+  assert.deepEqual(properties(parts.subgraphs.inner), [all, all, all]);
+  assert.deepEqual(properties(first), [["messages"], ["messages"], ["messages"]]);
+});
+
 test("graphs within have the schemas of their types, wherever they are named", async (t) => {
   const describe = await start(t, { "agent.ts": within, "shared.ts": shared }, { outer: "./agent.ts:outer", made: "./agent.ts:made" });
   const { outer, made } = await describe(true);
