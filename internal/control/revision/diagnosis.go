@@ -72,9 +72,9 @@ var mistakes = []mistake{
 	},
 	{
 		reasons: []string{build.ReasonRuntimeMissing}, sign: regexp.MustCompile(`Failed to download \S*/cpython-(\d+\.\d+)`),
-		cause: "Python $1 is not on the server's machine, and the machine cannot download it.", remedy: "Name a version that the machine has as python_version in the configuration file, or install Python $1 in the server's $$PATH.",
+		cause: "Python $1 is not on the server's machine, and the machine cannot download it.", remedy: "Name a version that the machine has as python_version in the configuration file, or install Python $1 in the server's $$PATH, where every user may read it.",
 	},
-	{reasons: []string{build.ReasonRuntimeMissing}, sign: regexp.MustCompile(`^(node_version asks for .+?)\.?$`), cause: "$1.", remedy: "Name a version that the machine has, or install the version in the server's $$PATH."},
+	{reasons: []string{build.ReasonRuntimeMissing}, sign: regexp.MustCompile(`^(node_version asks for .+?)\.?$`), cause: "$1.", remedy: "Name a version that the machine has, or install the version in the server's $$PATH, where every user may read it."},
 	{reasons: []string{build.ReasonDependenciesFailed}, cause: "The dependencies cannot be installed.", remedy: "Install them on your machine from an empty directory, and correct what fails."},
 	{reasons: []string{build.ReasonOutOfMemory}, cause: "The memory did not suffice.", remedy: "Use less, or give more: source_config.resource_spec of a deployment of the source external_docker, else compute_tier by PATCH /v2/deployments/{deployment_id}/resource-tiers."},
 	{sign: regexp.MustCompile(said + `((?:\S+, line \d+: )?\w*(?:Error|Exception): .*)`), reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded}, cause: "The agent ends when it is started: $1.", remedy: "Correct what that line says."},

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -80,11 +81,12 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 	}
 	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
 	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, plan.Dir), settings: plan.Pip}
-	create := []string{uv, "venv", "--quiet", own}
-	if config.Version != "" {
-		create = append(create, "--python", config.Version)
+	create := step{what: "the creation of", text: "a Python environment", args: []string{uv, "venv", "--quiet", own}, dir: p.dir, reason: build.ReasonRuntimeMissing}
+	if version := cmp.Or(config.Version, j.pythonVersion(plan.Dir)); version != "" {
+		// Not in the tree: what finds interpreters would read .python-version there.
+		create.args, create.dir = append(create.args, "--python", version), filepath.Dir(own)
 	}
-	if err := j.runStep(ctx, step{what: "the creation of", text: "a Python environment", args: create, dir: p.dir, reason: build.ReasonRuntimeMissing}); err != nil {
+	if err := j.runStep(ctx, create); err != nil {
 		return build.Artifact{}, err
 	}
 	lock, err := j.resolve(ctx, p, &plan)
@@ -105,6 +107,26 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 		},
 		Shared: shared,
 	}, nil
+}
+
+// versionFile matches a .python-version that names a release of Python.
+var versionFile = regexp.MustCompile(`^\s*(\d+\.\d+)(?:\.\d+)?\s*$`)
+
+// pythonVersion returns the minor version that the nearest .python-version at or above a directory
+// asks for, "" if there is none. The file often names the release that its author happens to have;
+// any release of the minor version will do.
+func (j *job) pythonVersion(dir string) string {
+	for ; ; dir = filepath.Dir(dir) {
+		if text, err := readWritten(j.tree, filepath.Join(dir, ".python-version")); err == nil {
+			if version := versionFile.FindSubmatch(text); version != nil {
+				return string(version[1])
+			}
+			return ""
+		}
+		if dir == "." || dir == "" {
+			return ""
+		}
+	}
 }
 
 // recordPython notes the version of the environment's interpreter, and the digest of the

@@ -180,6 +180,8 @@ func testRelease(t *testing.T, m machine) {
 		"agent.py":       "from langgraph.graph import StateGraph, MessagesState, START\ngraph = StateGraph(MessagesState).add_node('a', lambda s: s).add_edge(START, 'a').compile()\n",
 		"pyproject.toml": "[project]\nname = 'agent'\nversion = '1'\ndependencies = ['langgraph==0.4.10', 'uvicorn<0.31']\n[tool.setuptools]\npy-modules = []\n",
 		"uv.lock":        "version = 1\nrequires-python = \">=3.99\"\n",
+		// Any release of 3.11 will do.
+		".python-version": "3.11.99\n",
 	}).URL())
 	built := m.build(t, spec)
 	wantAgent(t, built.Artifact)
