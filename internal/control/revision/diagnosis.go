@@ -33,6 +33,9 @@ type mistake struct {
 // said matches the beginning of the line of a runtime about a graph that cannot be loaded.
 const said = `(?:graph ['"][^'"]*['"]: )?`
 
+// variable matches the name of an environment variable in a sentence.
+const variable = `\b([A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9])\b`
+
 // mistakes are tried in this order: a mistake that a line of text proves comes before a mistake
 // that the reason only suggests.
 var mistakes = []mistake{
@@ -55,6 +58,12 @@ var mistakes = []mistake{
 	{sign: regexp.MustCompile(`Cannot find (?:package|module) '([^']+)'`), cause: "The package $1 is not installed.", remedy: "Add $1 to the dependencies of package.json, and install, so that the lock file has it too."},
 	{
 		sign:  regexp.MustCompile(`KeyError: '?([A-Z][A-Z0-9_]*[A-Z0-9])'?$|(?i:the environment variable|missing secret|api key) [^A-Z]*([A-Z][A-Z0-9_]*_[A-Z0-9_]+)`),
+		cause: "The variable $1$2 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2.",
+	},
+	{
+		reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded},
+		sign: regexp.MustCompile(`(?:Error|Exception): .*?(?:\b(?i:missing\b.*?|(?:set|provide|define|export|configure) (?:the |an? |your )?(?:environment variables? )?)[^\w\s]?` + variable +
+			`|` + variable + `\S? (?i:environment variable )?(?i:is|are|was|must be|has to be) (?i:not )?(?i:set|defined|missing|required|configured|provided|found)\b)`),
 		cause: "The variable $1$2 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2.",
 	},
 	{reasons: []string{ReasonSecretMissing}, cause: "A secret of the workspace that the deployment refers to does not exist.", remedy: "Make the secret, or take the reference away."},
