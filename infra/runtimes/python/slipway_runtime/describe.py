@@ -99,8 +99,19 @@ def _typed_dicts() -> Iterator[None]:
 
 
 def _state_schema(graph: Pregel) -> dict[str, Any]:
-    fields = {name: (graph.channels[name].UpdateType, None) for name in graph.stream_channels_list if hasattr(graph.channels[name], "UpdateType")}
+    types = {name: graph.channels[name].UpdateType for name in graph.stream_channels_list if hasattr(graph.channels[name], "UpdateType")}
+    fields: dict[str, Any] = {name: (of if _has_schema(of) else Any, None) for name, of in types.items()}
     return create_model(graph.get_name("State"), **fields).model_json_schema()
+
+
+def _has_schema(of: Any) -> bool:
+    """Whether pydantic can show a type. It takes NotRequired, which the middleware of agents uses, in
+    a TypedDict only."""
+    try:
+        create_model("Value", value=(of, None)).model_json_schema()
+    except Exception:
+        return False
+    return True
 
 
 def _config_schema(graph: Pregel) -> dict[str, Any] | None:

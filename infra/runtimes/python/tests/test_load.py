@@ -229,6 +229,17 @@ def test_typed_dicts_have_schemas(tmp_path: Path, module: str, pydantic: str) ->
         assert graph[name]["$defs"]["Inner"]["properties"]["text"]["type"] == "string"
 
 
+def test_a_channel_without_a_schema_hides_no_other(tmp_path: Path) -> None:
+    """The middleware of agents declares fields that pydantic takes in a TypedDict only."""
+    write(tmp_path, "agent.py", "from typing import Annotated, NotRequired, TypedDict\nfrom langgraph.graph import START, StateGraph\n"
+          "class Mark: pass\nclass State(TypedDict):\n    text: str\n    todos: Annotated[NotRequired[list[str]], Mark()]\n    odd: Annotated[NotRequired[Mark], Mark()]\n"
+          "graph = StateGraph(State).add_node('node', lambda s: s).add_edge(START, 'node').compile()\n", "./agent.py:graph")
+    properties = json.loads(check(tmp_path, "--check").stdout)["graphs"]["agent"]["state_schema"]["properties"]
+    assert list(properties) == ["text", "todos", "odd"]
+    assert properties["text"]["type"] == "string"
+    assert "type" not in properties["odd"]
+
+
 def test_a_factory_that_needs_more_than_an_empty_configuration_still_runs(tmp_path: Path) -> None:
     write(tmp_path, "agent.py", GRAPH + "def make(config):\n    config['configurable']['user']\n    return builder", "./agent.py:make")
     with Agent(tmp_path) as agent:
