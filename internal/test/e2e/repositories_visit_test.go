@@ -39,7 +39,10 @@ func (v visitor) ask(ctx context.Context, method, path string, body, out any) er
 	return json.Unmarshal(got.body, out)
 }
 
+// header returns the headers of a request to the agent. Clients of agents name no workspace: a
+// bearer token beside one is an issuer's, which a repository's own authentication does not see.
 func (v visitor) header() (pairs []string) {
+	pairs = append(pairs, "X-Tenant-Id", "")
 	for name, text := range v.public.Headers {
 		pairs = append(pairs, name, text)
 	}
