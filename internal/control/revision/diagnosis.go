@@ -63,7 +63,7 @@ var mistakes = []mistake{
 	{
 		reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded},
 		sign: regexp.MustCompile(`(?:Error|Exception): .*?(?:\b(?i:missing\b.*?|(?:set|provide|define|export|configure) (?:the |an? |your )?(?:environment variables? )?)[^\w\s]?` + variable +
-			`|` + variable + `\S? (?i:environment variable )?(?i:is|are|was|must be|has to be) (?i:not )?(?i:set|defined|missing|required|configured|provided|found)\b)`),
+			`|` + variable + `\S? (?i:environment variable )?(?i:(?:is|are|was|must be|has to be|not) )+(?i:set|defined|missing|required|configured|provided|found)\b)`),
 		cause: "The variable $1$2 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2.",
 	},
 	{reasons: []string{ReasonSecretMissing}, cause: "A secret of the workspace that the deployment refers to does not exist.", remedy: "Make the secret, or take the reference away."},
