@@ -55,7 +55,7 @@ const ownDistribution = "the distribution is not used: agents run on the server 
 const noReleases = "the release is not used: agents are served by this platform, which has no releases of that server"
 
 // noImage is the reason why instructions of a Dockerfile are refused.
-const noImage = "they count only where images are built: on AWS, or with `serve --build-images`. Here agents run as processes of the server: install what they need on its machine, or deploy an image (source external_docker)"
+const noImage = "they count only where images are built: on AWS, or with `serve --build-images`. Here agents run as processes of the server: install on its machine what the instructions install, and deploy a configuration file without the key, or deploy an image (source external_docker)"
 
 // keys are the keys of the public format and of the platform's own format. When a key begins
 // to work, its refusal is removed here, and the key is added to the runtimes' own lists.

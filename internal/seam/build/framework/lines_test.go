@@ -89,7 +89,7 @@ func TestAttackLinesOfADockerfile(t *testing.T) {
 // TestLinesWhereNoImageIsBuilt checks that the refusal says where they count, and what to do.
 func TestLinesWhereNoImageIsBuilt(t *testing.T) {
 	t.Parallel()
-	wantRefused(t, withLines(t, "RUN true"), "- dockerfile_lines: they count only where images are built", "serve --build-images", "source external_docker")
+	wantRefused(t, withLines(t, "RUN true"), "- dockerfile_lines: they count only where images are built", "serve --build-images", "a configuration file without the key", "source external_docker")
 }
 
 // TestBaseImages checks that an image of the public server pins nothing here, and that any other
