@@ -105,8 +105,8 @@ def _state_schema(graph: Pregel) -> dict[str, Any]:
 
 
 def _has_schema(of: Any) -> bool:
-    """Whether pydantic can show a type. It takes NotRequired, which the middleware of agents uses, in
-    a TypedDict only."""
+    """Whether pydantic can show a type. It takes NotRequired, which the middleware of agents uses,
+    in a TypedDict only."""
     try:
         create_model("Value", value=(of, None)).model_json_schema()
     except Exception:
