@@ -217,13 +217,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, pass *Pass) {
 	// The request's context ends with the hijacked request's handler, so only the pass cuts
 	// the connections.
 	defer context.AfterFunc(pass.ctx, func() { _, _ = here.Close(), target.Close() })()
-	join(readWriter{buffered, here}, here, target)
-}
-
-// readWriter first reads the bytes that the server has read ahead.
-type readWriter struct {
-	io.Reader
-	io.Writer
+	join(buffered, here, target) // the server may have read ahead
 }
 
 // join copies in both directions. When one side ends its sending, join passes the end on, so
