@@ -87,8 +87,8 @@ func Cursor() *Error {
 
 // Is reports whether err is, or wraps, an Error of the kind.
 func Is(err error, kind Kind) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Kind == kind
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Kind == kind
 }
 
 // Rules collects the rules between fields that a request breaks, to report them all at once.

@@ -119,14 +119,13 @@ func (l *Listener) makeKnown(c *connection, workspace string) (victim *connectio
 // Group is the group of a remote address, which may lack a port: API Gateway names none.
 func Group(remote string) string {
 	address, err := netip.ParseAddrPort(remote)
-	ip := address.Addr().Unmap()
+	ip := address.Addr()
 	if err != nil {
 		if ip, err = netip.ParseAddr(remote); err != nil {
 			return remote
 		}
-		ip = ip.Unmap()
 	}
-	if ip.Is4() {
+	if ip = ip.Unmap(); ip.Is4() {
 		return ip.String()
 	}
 	network, err := ip.WithZone("").Prefix(64)

@@ -52,12 +52,15 @@ func (c *Cache[K, V]) put(key K, value V, size int) {
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[key]
-	if e == nil {
-		return value, false
+	return c.get(key)
+}
+
+func (c *Cache[K, V]) get(key K) (value V, ok bool) {
+	if e := c.entries[key]; e != nil {
+		c.used.MoveToFront(e)
+		return e.Value.(entry[K, V]).value, true
 	}
-	c.used.MoveToFront(e)
-	return e.Value.(entry[K, V]).value, true
+	return value, false
 }
 
 // Peek is Get without a use of the value.
@@ -75,9 +78,8 @@ func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 func (c *Cache[K, V]) Make(key K, size int, value func() V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.entries[key]; e != nil {
-		c.used.MoveToFront(e)
-		return e.Value.(entry[K, V]).value
+	if made, ok := c.get(key); ok {
+		return made
 	}
 	created := value()
 	c.put(key, created, size)

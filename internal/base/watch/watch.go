@@ -46,20 +46,17 @@ func (all *Watchers[K, V]) Add(key K) *Watcher[K, V] {
 	w := &Watcher[K, V]{all: all, key: key, c: make(chan struct{}, 1)}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.byKey[key] == nil {
-		all.byKey[key] = all.gather(key)
+	a := all.byKey[key]
+	if a == nil {
+		a = &audience[K, V]{watchers: map[*Watcher[K, V]]struct{}{}, end: func() {}}
+		if all.begin != nil {
+			a.end = all.begin(key)
+		}
+		all.byKey[key] = a
 	}
-	all.byKey[key].watchers[w] = struct{}{}
+	a.watchers[w] = struct{}{}
 	all.count.Add(1)
 	return w
-}
-
-func (all *Watchers[K, V]) gather(key K) *audience[K, V] {
-	a := &audience[K, V]{watchers: make(map[*Watcher[K, V]]struct{}), end: func() {}}
-	if all.begin != nil {
-		a.end = all.begin(key)
-	}
-	return a
 }
 
 // Wake wakes the key's watchers without a value.
@@ -75,11 +72,12 @@ func (all *Watchers[K, V]) WakeWith(key K, value V) {
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.byKey[key] == nil {
+	a := all.byKey[key]
+	if a == nil {
 		return
 	}
-	all.byKey[key].value = value
-	for w := range all.byKey[key].watchers {
+	a.value = value
+	for w := range a.watchers {
 		select {
 		case w.c <- struct{}{}:
 		default:
