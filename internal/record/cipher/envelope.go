@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -92,6 +93,14 @@ type question struct {
 func (q *question) add(value graph.EncryptedValue) int {
 	q.values = append(q.values, value)
 	return len(q.values) - 1
+}
+
+// questionTo returns the question to a deployment, which may be new.
+func questionTo(questions map[keys.DeploymentParts]*question, of keys.DeploymentParts) *question {
+	if questions[of] == nil {
+		questions[of] = &question{}
+	}
+	return questions[of]
 }
 
 func (q *question) then(fill func() error, blank func()) {

@@ -69,19 +69,12 @@ func (t *Table) withoutContents(items []*table.Item) []*table.Item {
 
 // openInto adds the encrypted parts of an item to the questions of their deployments.
 func openInto(questions map[keys.DeploymentParts]*question, s stored) error {
-	ask := func(h header) *question {
-		of := s.deployment(h)
-		if questions[of] == nil {
-			questions[of] = &question{}
-		}
-		return questions[of]
-	}
 	if isSealed(s.Body) {
 		h, rest, err := split(s.Body)
 		if err != nil {
 			return err
 		}
-		q, size := ask(h), h.sizeOf(s.Body)
+		q, size := questionTo(questions, s.deployment(h)), h.sizeOf(s.Body)
 		done := q.decrypt(s.l, h, rest)
 		q.then(func() (err error) {
 			s.Body, err = done()
@@ -97,7 +90,7 @@ func openInto(questions map[keys.DeploymentParts]*question, s stored) error {
 		if err != nil {
 			return err
 		}
-		q := ask(h)
+		q := questionTo(questions, s.deployment(h))
 		done := q.decrypt(layout{model: "run", rest: name}, h, rest)
 		set := func(text []byte) { s.Attrs = withAttrs(s.Attrs, table.Attrs{name: string(text)}) }
 		q.then(func() error {

@@ -33,10 +33,7 @@ func (t *Table) seal(ctx context.Context, writes []table.Write) ([]table.Write, 
 				return nil, err
 			}
 		}
-		if questions[of] == nil {
-			questions[of] = &question{}
-		}
-		if err := questions[of].seal(&sealed[i], l, of.Deployment, own.of(write.Target()), body, attrs); err != nil {
+		if err := questionTo(questions, of).seal(&sealed[i], l, of.Deployment, own.of(write.Target()), body, attrs); err != nil {
 			return nil, err
 		}
 	}

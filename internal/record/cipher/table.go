@@ -260,10 +260,9 @@ func (t *Table) sealed(item *table.Item) (s stored, ok bool) {
 		return s, false
 	}
 	s.of, s.l, ok = layoutOfKey(item.Key)
-	return s, ok && s.isSealed() && (s.of.Deployment == "" || t.isMarked(s.of))
+	hasSealed := isSealed(s.Body) || len(s.sealedAttrs()) > 0
+	return s, ok && hasSealed && (s.of.Deployment == "" || t.isMarked(s.of))
 }
-
-func (s stored) isSealed() bool { return isSealed(s.Body) || len(s.sealedAttrs()) > 0 }
 
 // sealedAttrs returns the encrypted attributes of an item.
 func (s stored) sealedAttrs() (names []string) {

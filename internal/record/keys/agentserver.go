@@ -43,11 +43,11 @@ func RunRequest(workspace, deployment, thread, run string) table.Key {
 
 // ParseRun reads the ids back from a run's key.
 func ParseRun(key table.Key) (RunParts, error) {
-	parts := strings.Split(key.PK, "#")
-	if len(parts) != 6 || parts[0] != "W" || parts[2] != "D" || parts[4] != "T" || !strings.HasPrefix(key.SK, runPrefix) {
+	in, err := ParseThread(key)
+	if err != nil || !IsRun(key) {
 		return RunParts{}, fmt.Errorf("key %v is not a run's", key)
 	}
-	return RunParts{Workspace: parts[1], Deployment: parts[3], Thread: parts[5], Run: RunID(key)}, nil
+	return RunParts{in.Workspace, in.Deployment, in.Thread, RunID(key)}, nil
 }
 
 // OriginalCheckpoint is the key of a copy of a checkpoint, from before a run reported the results
