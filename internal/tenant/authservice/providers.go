@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -27,7 +28,7 @@ type NewProvider struct {
 // provider_id that is taken is a fault.Conflict.
 func (s *Service) CreateProvider(ctx context.Context, request NewProvider, notes ...record.Note[Provider]) (Provider, error) {
 	request.ClientAuth, request.CodeChallengeMethod = cmp.Or(request.ClientAuth, AuthPost), cmp.Or(request.CodeChallengeMethod, S256)
-	hasSecret := request.ClientSecret != nil && *request.ClientSecret != ""
+	hasSecret := optional.Text(request.ClientSecret) != ""
 	if !providerIDs.MatchString(request.ProviderID) {
 		return Provider{}, fault.New(fault.Invalid, "provider_id must have 1 to 128 letters, digits, '.', '_' or '-', and begin with a letter or digit.")
 	}
@@ -125,27 +126,21 @@ type ProviderPatch struct {
 }
 
 func (patch ProviderPatch) apply(spec *ProviderSpec) {
-	replace(&spec.Name, patch.Name)
-	replace(&spec.ClientID, patch.ClientID)
-	replace(&spec.AuthURL, patch.AuthURL)
-	replace(&spec.TokenURL, patch.TokenURL)
-	replace(&spec.RevocationURL, patch.RevocationURL)
-	replace(&spec.CodeChallengeMethod, patch.CodeChallengeMethod)
-	replace(&spec.UsesPKCE, patch.UsesPKCE)
-	replace(&spec.Type, patch.Type)
-	replace(&spec.ClientAuth, patch.ClientAuth)
-}
-
-func replace[T any](field, value *T) {
-	if value != nil {
-		*field = *value
-	}
+	spec.Name = optional.Or(patch.Name, spec.Name)
+	spec.ClientID = optional.Or(patch.ClientID, spec.ClientID)
+	spec.AuthURL = optional.Or(patch.AuthURL, spec.AuthURL)
+	spec.TokenURL = optional.Or(patch.TokenURL, spec.TokenURL)
+	spec.RevocationURL = optional.Or(patch.RevocationURL, spec.RevocationURL)
+	spec.CodeChallengeMethod = optional.Or(patch.CodeChallengeMethod, spec.CodeChallengeMethod)
+	spec.UsesPKCE = optional.Or(patch.UsesPKCE, spec.UsesPKCE)
+	spec.Type = optional.Or(patch.Type, spec.Type)
+	spec.ClientAuth = optional.Or(patch.ClientAuth, spec.ClientAuth)
 }
 
 // moves reports whether a patch causes the provider's secrets to be sent to another URL than
 // before.
 func (patch ProviderPatch) moves(spec ProviderSpec) bool {
-	differs := func(url string, next *string) bool { return next != nil && *next != "" && *next != url }
+	differs := func(url string, next *string) bool { return optional.Text(next) != "" && *next != url }
 	return differs(spec.AuthURL, patch.AuthURL) || differs(spec.TokenURL, patch.TokenURL) || differs(spec.RevocationURL, patch.RevocationURL)
 }
 

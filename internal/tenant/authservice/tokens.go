@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -178,8 +179,8 @@ type TokenPatch struct {
 
 // changes reports whether the token has another value than the patch, whose attributes are set.
 func (p TokenPatch) changes(t Token, set table.Attrs) bool {
-	return p.Label != nil && *p.Label != t.Label || p.Metadata != nil && set[attrMetadata] != string(t.Metadata) ||
-		p.Default != nil && *p.Default != t.IsDefault
+	return optional.Or(p.Label, t.Label) != t.Label || optional.Or(p.Default, t.IsDefault) != t.IsDefault ||
+		p.Metadata != nil && set[attrMetadata] != string(t.Metadata)
 }
 
 const maxMetadata = 4 << 10
