@@ -66,11 +66,11 @@ func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, r
 func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
 	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}, rescue: true}
 	answer, err := r.stopReleases(ctx, t)
-	if err == nil && answer.next == await {
+	if err == nil && answer.Next == await {
 		answer, err = r.beginPurge(ctx, t)
 	}
-	for err == nil && answer.next != done && answer.next != await {
-		t.Step = string(answer.next)
+	for err == nil && answer.Next != done && answer.Next != await {
+		t.Step = string(answer.Next)
 		answer, err = r.perform(ctx, t)
 	}
 	return err

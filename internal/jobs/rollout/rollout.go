@@ -163,10 +163,10 @@ func (r *Rollout) Task(ctx context.Context, input json.RawMessage) (json.RawMess
 		r.Log.WarnContext(ctx, "rollout step ended with an error", "step", t.Step, "deployment", t.Deployment, "revision", t.Revision, "error", err)
 		return nil, fmt.Errorf("%s: %w", t.Step, err)
 	}
-	return json.Marshal(result{Next: answer.next, Due: clock.FormatOptional(answer.due)})
+	return json.Marshal(answer)
 }
 
-// result is the output of a Task state.
+// result is the answer of a step, and the output of its Task state.
 type result struct {
 	Next next `json:"next"`
 	// Due is when a machine that waits (await) goes on; "" in any other answer.

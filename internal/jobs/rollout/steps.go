@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -12,14 +11,7 @@ import (
 )
 
 // handler performs a step.
-type handler func(*Rollout, context.Context, task) (answered, error)
-
-// answered is the whole answer of a step. due is when a machine that waits (await) goes on; it is
-// zero in any other answer.
-type answered struct {
-	next
-	due time.Time
-}
+type handler func(*Rollout, context.Context, task) (result, error)
 
 // steps has the handler of each Task state of the three machines: rollout.asl.json,
 // restart.asl.json and teardown.asl.json.
@@ -46,19 +38,19 @@ var steps = map[string]handler{
 }
 
 // perform performs a step of one of the machines.
-func (r *Rollout) perform(ctx context.Context, t task) (answered, error) {
+func (r *Rollout) perform(ctx context.Context, t task) (result, error) {
 	perform, ok := steps[t.Step]
 	if !ok {
-		return answered{}, errors.New("there is no such step")
+		return result{}, errors.New("there is no such step")
 	}
 	return perform(r, ctx, t)
 }
 
 // undelayed is the handler of a step that names the next step, without a time for it.
 func undelayed(step func(*Rollout, context.Context, task) (next, error)) handler {
-	return func(r *Rollout, ctx context.Context, t task) (answered, error) {
+	return func(r *Rollout, ctx context.Context, t task) (result, error) {
 		name, err := step(r, ctx, t)
-		return answered{next: name}, err
+		return result{Next: name}, err
 	}
 }
 

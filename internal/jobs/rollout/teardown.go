@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
@@ -66,92 +67,92 @@ func (r *Rollout) readTeardown(ctx context.Context, t task) (d deployment.Deploy
 
 // stopReleases ends the rollout in flight and stops the releases that serve. Builds and older
 // releases follow when their revisions are erased, which is after the recovery window.
-func (r *Rollout) stopReleases(ctx context.Context, t task) (answered, error) {
-	return record.Retry(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t) })
+func (r *Rollout) stopReleases(ctx context.Context, t task) (result, error) {
+	return record.Retry(ctx, func(ctx context.Context) (result, error) { return r.stop(ctx, t) })
 }
 
-func (r *Rollout) stop(ctx context.Context, t task) (answered, error) {
+func (r *Rollout) stop(ctx context.Context, t task) (result, error) {
 	d, over, err := r.readTeardown(ctx, t)
 	if fault.Is(err, fault.NotFound) {
-		return answered{next: eraseThreads}, nil
+		return result{Next: eraseThreads}, nil
 	}
 	if err != nil || over {
-		return answered{next: done}, err
+		return result{Next: done}, err
 	}
 	if d.Busy {
 		err := r.Workflow.Stop(ctx, workflow.Rollout, d.Slot, "The deployment was deleted.")
 		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
-			return answered{}, fmt.Errorf("stop rollout: %w", err)
+			return result{}, fmt.Errorf("stop rollout: %w", err)
 		}
 		if err := r.bear(ctx, t, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
-			return answered{}, err
+			return result{}, err
 		}
 	}
 	for _, id := range append([]string{d.Slot, d.Active, d.Retiring}, d.Leftover...) {
 		if err := r.bear(ctx, t, d, r.remove(ctx, d, d.Revision(id))); err != nil {
-			return answered{}, err
+			return result{}, err
 		}
 	}
 	if d.Doomed() {
-		return answered{next: eraseThreads}, nil
+		return result{Next: eraseThreads}, nil
 	}
-	return answered{await, d.PurgeAt}, r.Deployments.Rest(ctx, d)
+	return result{await, clock.Format(d.PurgeAt)}, r.Deployments.Rest(ctx, d)
 }
 
 // beginPurge begins to erase the remaining data of a deployment when its recovery window is
 // over.
-func (r *Rollout) beginPurge(ctx context.Context, t task) (answered, error) {
-	return record.Retry(ctx, func(ctx context.Context) (answered, error) {
+func (r *Rollout) beginPurge(ctx context.Context, t task) (result, error) {
+	return record.Retry(ctx, func(ctx context.Context) (result, error) {
 		d, over, err := r.readTeardown(ctx, t)
 		switch {
 		case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed() && !over):
-			return answered{next: eraseThreads}, nil
+			return result{Next: eraseThreads}, nil
 		case err != nil || over:
-			return answered{next: done}, err
+			return result{Next: done}, err
 		case r.Now().Before(d.PurgeAt):
-			return answered{await, d.PurgeAt}, nil
+			return result{await, clock.Format(d.PurgeAt)}, nil
 		}
-		return answered{next: eraseThreads}, r.Deployments.BeginPurge(ctx, d)
+		return result{Next: eraseThreads}, r.Deployments.BeginPurge(ctx, d)
 	})
 }
 
-func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
+func (r *Rollout) eraseThreads(ctx context.Context, t task) (result, error) {
 	d, over, err := r.readTeardown(ctx, t)
 	switch {
 	case fault.Is(err, fault.NotFound): // there is nothing to erase, or only data that came late
 	case err != nil:
-		return answered{}, err
+		return result{}, err
 	case over || !d.Doomed():
-		return answered{next: done}, nil
+		return result{Next: done}, nil
 	}
 	// The stores that create threads are erased first.
 	for _, kept := range r.Kept {
 		if err := kept.Erase(ctx, t.Workspace, t.Deployment); err != nil {
-			return answered{}, err
+			return result{}, err
 		}
 	}
 	for _, large := range []PageEraser{r.Items, r.Threads} {
 		more, err := large.Erase(ctx, t.Workspace, t.Deployment)
 		if more || err != nil {
-			return answered{next: eraseThreads}, err
+			return result{Next: eraseThreads}, err
 		}
 	}
-	return answered{next: eraseDeployment}, nil
+	return result{Next: eraseDeployment}, nil
 }
 
-func (r *Rollout) eraseDeployment(ctx context.Context, t task) (answered, error) {
+func (r *Rollout) eraseDeployment(ctx context.Context, t task) (result, error) {
 	d, over, err := r.readTeardown(ctx, t)
 	switch {
 	case fault.Is(err, fault.NotFound) || (err == nil && (over || !d.Doomed())):
-		return answered{next: done}, nil
+		return result{Next: done}, nil
 	case err != nil:
-		return answered{}, err
+		return result{}, err
 	}
 	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return r.bear(ctx, t, d, r.forget(ctx, d, rev)) })
 	if more {
-		return answered{next: eraseDeployment}, err
+		return result{Next: eraseDeployment}, err
 	}
-	return answered{next: done}, err
+	return result{Next: done}, err
 }
 
 // forget removes all data of a revision that is outside of the table.
