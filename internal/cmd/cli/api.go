@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -134,12 +135,7 @@ func (a *api) deployment(ctx context.Context, idOrName string) (named deployment
 	}
 	named, ok, err := a.named(ctx, idOrName)
 	if err == nil && !ok {
-		err = &missingError{idOrName}
+		err = fmt.Errorf("there is no deployment named %q", idOrName)
 	}
 	return named, err
 }
-
-// missingError says that there is no deployment of a name.
-type missingError struct{ name string }
-
-func (e *missingError) Error() string { return "there is no deployment named \"" + e.name + "\"" }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -45,11 +44,7 @@ func newRunsExplain() *cobra.Command {
 			if err := agent.do(cmd.Context(), http.MethodGet, run+"/explanation", nil, &shown); err != nil {
 				return err
 			}
-			if output.AsJSON(cmd) {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(shown)
-			}
-			_, err := fmt.Fprint(cmd.OutOrStdout(), shown.text())
-			return err
+			return output.Data(cmd, shown.text(), shown)
 		}))
 }
 
@@ -78,5 +73,5 @@ func (e runExplanation) text() string {
 	if e.Ended != nil {
 		moment(*e.Ended, "ended")
 	}
-	return text.String()
+	return strings.TrimSuffix(text.String(), "\n")
 }

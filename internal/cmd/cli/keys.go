@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
@@ -110,8 +111,5 @@ func RemoteKeysRevoke(cmd *cobra.Command) {
 
 // optionalTime formats a time for people; the time may be missing.
 func optionalTime(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return output.Time(*t)
+	return output.Time(optional.Or(t, time.Time{}))
 }

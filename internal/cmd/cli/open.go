@@ -13,7 +13,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/signin"
 	"github.com/slipway-run/slipway/internal/cmd/client"
-	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -26,33 +25,26 @@ another machine.`
 func newOpen() *cobra.Command {
 	var where Where
 	var noBrowser, asJSON bool
-	cmd := &cobra.Command{
-		Use: "open", Short: "Open the console in a browser and sign in", Long: openLong, Args: exit.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := where.Client(cmd)
-			if err != nil {
-				return err
-			}
-			var console consoleAddress
-			if where.User != "" {
-				console.URL = api.Address(signin.BrowserPath + "?" + url.Values{"workspace": {where.server.Tenant}}.Encode())
-			} else if console, err = newConsoleAddress(cmd.Context(), api); err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(console)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), console.URL)
-			if noBrowser || !output.IsTerminal(cmd.OutOrStdout()) {
-				return nil
-			}
-			if err := openBrowser(console.URL); err != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "no browser could be started here; open the address above within a minute")
-			}
+	command := &cobra.Command{Use: "open", Short: "Open the console in a browser and sign in", Long: openLong}
+	cmd := where.asks(command, cobra.NoArgs, func(cmd *cobra.Command, server *api, _ []string) (err error) {
+		var console consoleAddress
+		if where.User != "" {
+			console.URL = server.Address(signin.BrowserPath + "?" + url.Values{"workspace": {where.server.Tenant}}.Encode())
+		} else if console, err = newConsoleAddress(cmd.Context(), server.Client); err != nil {
+			return err
+		}
+		if asJSON {
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(console)
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), console.URL)
+		if noBrowser || !output.IsTerminal(cmd.OutOrStdout()) {
 			return nil
-		},
-	}
-	where.Flags(cmd)
+		}
+		if err := openBrowser(console.URL); err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "no browser could be started here; open the address above within a minute")
+		}
+		return nil
+	})
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, and open no browser")
 	return cmd

@@ -32,18 +32,15 @@ func (g *agent) questions(ctx context.Context, thread string) (waiting []questio
 // request is a question in one of two shapes: that of an inbox, or that of the framework's own
 // middleware.
 type request struct {
-	Description string   `json:"description"`
-	Action      *toolUse `json:"action_request"`
-	Actions     []struct {
+	Description string `json:"description"`
+	Action      *struct {
+		Name string          `json:"action"`
+		Args json.RawMessage `json:"args"`
+	} `json:"action_request"`
+	Actions []struct {
 		Name string          `json:"name"`
 		Args json.RawMessage `json:"args"`
 	} `json:"action_requests"`
-}
-
-// toolUse is an action that the graph wants to do.
-type toolUse struct {
-	Action string          `json:"action"`
-	Args   json.RawMessage `json:"args"`
 }
 
 // request returns the question in its shape; the zero request if it has another one.
@@ -64,7 +61,7 @@ func (q question) text() (text, hint string) {
 	var plain string
 	switch {
 	case r.Action != nil:
-		call := r.Action.Action + " " + string(r.Action.Args)
+		call := r.Action.Name + " " + string(r.Action.Args)
 		return strings.TrimSpace(r.Description + "\n" + call), "Answer with accept, ignore, a text or JSON."
 	case len(r.Actions) > 0:
 		var calls []string

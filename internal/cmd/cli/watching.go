@@ -13,10 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-const (
-	// pollInterval is how often a revision is read.
-	pollInterval = 150 * time.Millisecond
-)
+// pollInterval is how often a revision is read.
+const pollInterval = 150 * time.Millisecond
 
 // watching is a revision for which the command waits.
 type watching struct {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -22,23 +21,16 @@ type workspace struct {
 
 func newWhoami() *cobra.Command {
 	var where Where
-	cmd := &cobra.Command{
-		Use: "whoami", Short: "Show the server and the workspace that commands talk to", Args: exit.Arguments(cobra.NoArgs),
+	return output.WithJSON(where.asks(&cobra.Command{
+		Use: "whoami", Short: "Show the server and the workspace that commands talk to",
 		Long: "Show the server that commands talk to, the place where its address was found, the workspace and the role of the credentials, and the signed-in user.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := where.Client(cmd)
-			if err != nil {
-				return err
-			}
-			var current workspace
-			if err := api.Call(cmd.Context(), http.MethodGet, workspacePath, nil, &current); err != nil {
-				return err
-			}
-			document := map[string]any{"workspace": current, "url": where.server.URL, "from": where.From, "user": where.User}
-			row := []string{current.Name, current.ID, current.Role, cmp.Or(where.User, "API key"), where.server.URL, where.From}
-			return output.Print(cmd, document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
-		},
-	}
-	where.Flags(cmd)
-	return output.WithJSON(cmd)
+	}, cobra.NoArgs, func(cmd *cobra.Command, server *api, _ []string) error {
+		var current workspace
+		if err := server.Call(cmd.Context(), http.MethodGet, workspacePath, nil, &current); err != nil {
+			return err
+		}
+		document := map[string]any{"workspace": current, "url": where.server.URL, "from": where.From, "user": where.User}
+		row := []string{current.Name, current.ID, current.Role, cmp.Or(where.User, "API key"), where.server.URL, where.From}
+		return output.Print(cmd, document, []string{"WORKSPACE", "ID", "ROLE", "USER", "SERVER", "FOUND IN"}, [][]string{row})
+	}))
 }

@@ -24,8 +24,8 @@ func Choose(stdout, stderr io.Writer, asJSON bool) Printer {
 // CanMove reports whether the writer writes to a terminal whose cursor can be moved.
 func CanMove(w io.Writer) bool { return IsTerminal(w) && os.Getenv("TERM") != "dumb" }
 
-// IsTerminal reports whether the writer writes to a terminal.
-func IsTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// IsTerminal reports whether a reader or a writer is a terminal.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
