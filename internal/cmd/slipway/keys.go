@@ -29,20 +29,17 @@ A key of the role viewer may only read, and sees no values of secrets.
 `
 
 func newKeysCreate() *cobra.Command {
-	var role, expires string
+	var expires string
 	var wanted apikey.NewKey
 	cmd := &cobra.Command{Use: "create", Short: "Make an API key", Long: keysCreateLong, Args: exit.Arguments(cobra.NoArgs)}
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		if wanted.Role, err = parseRole(role); err != nil {
-			return err
-		}
 		if wanted.Lifetime, err = lifetime(expires); err != nil {
 			return exit.Usage(err)
 		}
 		return nil
 	}
 	flags := cmd.Flags()
-	roleFlag(cmd, &role, workspace.Admin, "what the key may do")
+	role := roleFlag(cmd, workspace.Admin, "what the key may do")
 	flags.StringVar(&wanted.Name, "name", "", "description of the key's purpose")
 	flags.StringVar(&expires, "expires", "", "time after which the key expires, as 12h or 90d (default: never)")
 	inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
@@ -50,7 +47,7 @@ func newKeysCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		wanted.Workspace = w.ID
+		wanted.Workspace, wanted.Role = w.ID, *role
 		created, key, err := r.keys(hasher).Issue(ctx, wanted)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/cmd/cli"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
@@ -25,17 +26,12 @@ slipway login, at the issuer of slipway serve --sign-in.
 `
 
 func newMembersAdd() *cobra.Command {
-	var role, issuer string
+	var issuer string
 	cmd := &cobra.Command{Use: "add USER --role ROLE", Short: "Make a person a member", Long: membersAddLong, Args: exit.Arguments(cobra.ExactArgs(1))}
-	var parsed workspace.Role
-	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		parsed, err = parseRole(role)
-		return err
-	}
-	roleFlag(cmd, &role, "", "what the person may do")
+	role := roleFlag(cmd, "", "what the person may do")
 	cmd.Flags().StringVar(&issuer, "issuer", "", "issuer whose subject USER is, if USER is not an email address")
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
-		m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, parsed)
+		m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, *role)
 		if err != nil {
 			return err
 		}
@@ -43,18 +39,23 @@ func newMembersAdd() *cobra.Command {
 	})
 }
 
-// roleFlag adds the flag --role to a command. purpose is the beginning of its help.
-func roleFlag(cmd *cobra.Command, role *string, standard workspace.Role, purpose string) {
-	cmd.Flags().StringVar(role, "role", string(standard), purpose+": admin, editor or viewer")
+// roleFlag adds the flag --role to a command, and returns the role that the flag names, which is
+// read before the other work of PreRunE. purpose is the beginning of the flag's help.
+func roleFlag(cmd *cobra.Command, standard workspace.Role, purpose string) (role *workspace.Role) {
+	role = new(workspace.Role)
+	text := cmd.Flags().String("role", string(standard), purpose+": admin, editor or viewer")
 	cli.OfferValues(cmd, "role", string(workspace.Admin), string(workspace.Editor), string(workspace.Viewer))
-}
-
-func parseRole(role string) (workspace.Role, error) {
-	parsed, err := workspace.ParseRole(role)
-	if err != nil {
-		return "", exit.Usage(fmt.Errorf("--role: %w", err))
+	next := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
+		if *role, err = workspace.ParseRole(*text); err != nil {
+			return exit.Usage(fmt.Errorf("--role: %w", err))
+		}
+		if next == nil {
+			return nil
+		}
+		return next(cmd, args)
 	}
-	return parsed, nil
+	return role
 }
 
 // shownMember is a member in JSON.
@@ -68,11 +69,7 @@ type shownMember struct {
 }
 
 func showMember(m workspace.Member) shownMember {
-	shown := shownMember{m.ID, m.User, nil, string(m.Role), clock.Nullable(m.Created), clock.Nullable(m.Updated)}
-	if m.Issuer != "" {
-		shown.Issuer = &m.Issuer
-	}
-	return shown
+	return shownMember{m.ID, m.User, optional.Of(m.Issuer), string(m.Role), clock.Nullable(m.Created), clock.Nullable(m.Updated)}
 }
 
 func newMembersList() *cobra.Command {
@@ -89,19 +86,13 @@ func newMembersList() *cobra.Command {
 }
 
 func newMembersSetRole() *cobra.Command {
-	var role string
 	cmd := &cobra.Command{
 		Use: "set-role MEMBER --role ROLE", Short: "Give a member another role", Args: exit.Arguments(cobra.ExactArgs(1)),
 		Long: "MEMBER is an id, which slipway members list shows, or an email address.\n",
 	}
-	var parsed workspace.Role
-	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		parsed, err = parseRole(role)
-		return err
-	}
-	roleFlag(cmd, &role, "", "what the person may do")
+	role := roleFlag(cmd, "", "what the person may do")
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, args []string) error {
-		m, err := r.workspaces.SetRole(ctx, w.ID, memberID(args[0]), parsed, nil)
+		m, err := r.workspaces.SetRole(ctx, w.ID, memberID(args[0]), *role, nil)
 		if err != nil {
 			return err
 		}

@@ -29,11 +29,10 @@ the issuers that slipway serve --issuer names, on AWS the parameter Issuers.
 `
 
 func newTrustAdd() *cobra.Command {
-	var role string
 	var claims []string
 	var rule trust.Rule
 	cmd := &cobra.Command{Use: "add --issuer URL --claim NAME=VALUE --role ROLE", Short: "Admit jobs of a CI service", Long: trustAddLong, Args: exit.Arguments(cobra.NoArgs)}
-	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		rule.Claims = map[string]string{}
 		for _, claim := range claims {
 			name, value, ok := strings.Cut(claim, "=")
@@ -42,15 +41,15 @@ func newTrustAdd() *cobra.Command {
 			}
 			rule.Claims[name] = value
 		}
-		rule.Role, err = parseRole(role)
-		return err
+		return nil
 	}
 	flags := cmd.Flags()
-	roleFlag(cmd, &role, "", "what the jobs may do")
+	role := roleFlag(cmd, "", "what the jobs may do")
 	flags.StringVar(&rule.Issuer, "issuer", "", "issuer (iss) of the tokens")
 	flags.StringArrayVar(&claims, "claim", nil, "claim that a token must have, as repository_id=74; may be repeated")
 	flags.StringVar(&rule.Name, "name", "", "description of the rule's purpose")
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
+		rule.Role = *role
 		created, err := r.rules.Create(ctx, w.ID, rule)
 		if err != nil {
 			return err
