@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -105,7 +104,6 @@ func measureHistory(ctx context.Context, c *client, url string) error {
 			}
 			taken = append(taken, time.Since(begun))
 		}
-		slices.Sort(taken)
 		printTimes(fmt.Sprintf("history of 10, %d messages", messages), taken)
 	}
 	return nil
