@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -42,9 +43,7 @@ func (o Owner) ref(assistant string) Ref { return Ref{o.Workspace, o.Deployment,
 // standing returns the default assistant of a graph.
 func (o Owner) standing(graph string) Assistant {
 	a := Default(o.Workspace, o.Deployment, graph, o.Created)
-	if text := o.Descriptions[graph]; text != "" {
-		a.Description = &text
-	}
+	a.Description = optional.Of(o.Descriptions[graph])
 	return a
 }
 
@@ -154,8 +153,8 @@ type Patch struct {
 }
 
 func (p Patch) apply(c Content) (Content, error) {
-	c.Graph = *cmp.Or(p.Graph, &c.Graph)
-	c.Name = *cmp.Or(p.Name, &c.Name)
+	c.Graph = optional.Or(p.Graph, c.Graph)
+	c.Name = optional.Or(p.Name, c.Name)
 	c.Description = cmp.Or(p.Description, c.Description)
 	if p.Config != nil {
 		c.Config = p.Config

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -82,9 +84,7 @@ func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 			detached = append(detached, run)
 		}
 	}
-	for len(detached) > 0 {
-		some := detached[:min(len(detached), table.MaxWrites)]
-		detached = detached[len(some):]
+	for some := range slices.Chunk(detached, table.MaxWrites) {
 		wanted := make([]table.Key, len(some))
 		for i, run := range some {
 			wanted[i] = keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)
@@ -109,15 +109,11 @@ func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 
 // Kwargs returns the parameters that the run was created with.
 func (r Run) Kwargs() json.RawMessage {
-	kwargs := map[string]any{
+	return record.Encode(map[string]any{
 		"input": r.Input, "command": r.Command, "config": state.OrEmpty(r.Config), "context": state.OrEmpty(r.Context), "stream_mode": r.StreamModes,
 		"interrupt_before": r.InterruptBefore, "interrupt_after": r.InterruptAfter, "subgraphs": r.StreamSubgraphs, "temporary": r.Temporary,
-		"feedback_keys": r.FeedbackKeys, "webhook": nil,
-	}
-	if r.Webhook != "" {
-		kwargs["webhook"] = r.Webhook
-	}
-	return record.Encode(kwargs)
+		"feedback_keys": r.FeedbackKeys, "webhook": optional.Of(r.Webhook),
+	})
 }
 
 // ShownMetadata returns the metadata as clients see it. It names the run's own assistant and graph:

@@ -1,20 +1,20 @@
 package state
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/match"
 )
 
 // DecodePiece decodes a piece of a message for MergePieces. It returns nil for a piece that is not
 // JSON. Numbers keep their form.
-func DecodePiece(raw json.RawMessage) (piece any) {
-	from := json.NewDecoder(bytes.NewReader(raw))
-	from.UseNumber()
-	if from.Decode(&piece) != nil {
+func DecodePiece(raw json.RawMessage) any {
+	piece, err := match.Decode(raw)
+	if err != nil {
 		return nil
 	}
 	return piece

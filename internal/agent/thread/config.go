@@ -1,13 +1,13 @@
 package thread
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -33,10 +33,8 @@ func kept(name string) bool {
 
 // keptOf returns a value without the members, at any depth, that a thread does not keep.
 func keptOf(value json.RawMessage) json.RawMessage {
-	decoder := json.NewDecoder(bytes.NewReader(value))
-	decoder.UseNumber()
-	var decoded any
-	if decoder.Decode(&decoded) != nil {
+	decoded, err := match.Decode(value)
+	if err != nil {
 		return value
 	}
 	removeUnkept(decoded)
