@@ -30,6 +30,7 @@ func (c *client) restart(ctx context.Context) error {
 		return err
 	}
 	c.transport.CloseIdleConnections()
+	streamClient.CloseIdleConnections()
 	next, err := c.again(ctx)
 	if err != nil {
 		return err
@@ -37,6 +38,9 @@ func (c *client) restart(ctx context.Context) error {
 	*c.server = *next
 	return nil
 }
+
+// streamClient makes the requests whose answers are read as they come.
+var streamClient = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
 // send makes a request, with the body if it is not nil, and returns the response if its status
 // is a success.
@@ -54,7 +58,7 @@ func (c *client) send(ctx context.Context, method, url string, body any) (*http.
 		return nil, err
 	}
 	c.authenticate(request)
-	response, err := c.transport.RoundTrip(request)
+	response, err := streamClient.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -68,21 +72,21 @@ func (c *client) send(ctx context.Context, method, url string, body any) (*http.
 
 // call makes a request and decodes the answer.
 func (c *client) call(ctx context.Context, method, url string, body, answer any) error {
-	response, err := c.send(ctx, method, url, body)
-	if err != nil {
+	var text bytes.Buffer
+	if err := c.pass(ctx, method, url, body, &text); err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, answer)
+	return json.Unmarshal(text.Bytes(), answer)
 }
 
 // discard makes a request and reads its answer without decoding it, as a proxy would: the cost
 // of decoding is not a cost of the server.
 func (c *client) discard(ctx context.Context, method, url string, body any) error {
+	return c.pass(ctx, method, url, body, io.Discard)
+}
+
+// pass makes a request and writes the body of its answer.
+func (c *client) pass(ctx context.Context, method, url string, body any, answer io.Writer) error {
 	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 	request := fmt.Appendf(nil, "%s /%s HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\nX-Tenant-Id: %s\r\n", method, path, host, c.APIKey, c.TenantID)
 	if body != nil {
@@ -94,7 +98,7 @@ func (c *client) discard(ctx context.Context, method, url string, body any) erro
 	} else {
 		request = append(request, "\r\n"...)
 	}
-	if err := c.transport.pass(ctx, host, request); err != nil {
+	if err := c.transport.pass(ctx, host, request, answer); err != nil {
 		return fmt.Errorf("%s %s: %w", method, url, err)
 	}
 	return nil

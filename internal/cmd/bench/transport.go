@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"net/http/httputil"
 	"net/textproto"
 	"strconv"
@@ -29,58 +28,20 @@ type transport struct {
 
 type connection struct {
 	net.Conn
-	host  string
-	read  *bufio.Reader
-	write *bufio.Writer
-	used  time.Time
+	host string
+	read *bufio.Reader
+	used time.Time
 }
 
-// RoundTrip implements http.RoundTripper. A request that fails is not sent again.
-func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx := request.Context()
-	c, err := t.take(ctx, request.URL.Host)
-	if err != nil {
-		return nil, err
-	}
-	stop := func() bool { return true }
-	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, func() { c.Close() })
-	}
-	response, err := c.exchange(request)
-	if err != nil {
-		stop()
-		c.Close()
-		return nil, err
-	}
-	response.Body = &body{ReadCloser: response.Body, done: func(whole bool) {
-		if stop() && whole && !response.Close {
-			t.give(c)
-		} else {
-			c.Close()
-		}
-	}}
-	return response, nil
-}
-
-func (c *connection) exchange(request *http.Request) (*http.Response, error) {
-	if err := request.Write(c.write); err != nil {
-		return nil, err
-	}
-	if err := c.write.Flush(); err != nil {
-		return nil, err
-	}
-	return http.ReadResponse(c.read, request)
-}
-
-// pass sends a request as text and skips its answer; it returns an error unless the status is
-// 2xx. It takes two thirds of the time of RoundTrip.
-func (t *transport) pass(ctx context.Context, host string, request []byte) error {
+// pass sends a request as text and writes the body of its answer; it returns an error, with that
+// body, unless the status is 2xx. A request that fails is not sent again.
+func (t *transport) pass(ctx context.Context, host string, request []byte, answer io.Writer) error {
 	c, err := t.take(ctx, host)
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	err = c.pass(request)
+	err = c.pass(request, answer)
 	if stop() && err == nil {
 		t.give(c)
 	} else {
@@ -89,7 +50,7 @@ func (t *transport) pass(ctx context.Context, host string, request []byte) error
 	return err
 }
 
-func (c *connection) pass(request []byte) error {
+func (c *connection) pass(request []byte, answer io.Writer) error {
 	if _, err := c.Write(request); err != nil {
 		return err
 	}
@@ -97,10 +58,17 @@ func (c *connection) pass(request []byte) error {
 	if err != nil {
 		return err
 	}
-	if good := []byte("HTTP/1.1 2"); !bytes.HasPrefix(status, good) {
-		return errors.New(string(status))
+	if !bytes.HasPrefix(status, []byte("HTTP/1.1 2")) {
+		var refusal bytes.Buffer
+		refusal.Write(status)
+		return errors.Join(c.readBody(&refusal), errors.New(refusal.String()))
 	}
-	length := 0
+	return c.readBody(answer)
+}
+
+// readBody reads the header behind the status, and writes the body.
+func (c *connection) readBody(to io.Writer) error {
+	length := int64(0)
 	for {
 		line, err := c.read.ReadSlice('\n')
 		if err != nil {
@@ -109,25 +77,25 @@ func (c *connection) pass(request []byte) error {
 		name, value, more := bytes.Cut(line, []byte(": "))
 		switch {
 		case !more:
-			_, err := c.read.Discard(length)
+			_, err := io.CopyN(to, c.read, length)
 			return err
 		case string(name) == "Content-Length":
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+			if length, err = strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64); err != nil {
 				return err
 			}
 		case string(name) == "Transfer-Encoding":
-			return c.passChunks()
+			return c.readChunks(to)
 		}
 	}
 }
 
-// passChunks skips the rest of the header, and a body in chunks.
-func (c *connection) passChunks() error {
+// readChunks reads the rest of the header, and writes a body in chunks.
+func (c *connection) readChunks(to io.Writer) error {
 	lines := textproto.NewReader(c.read)
 	if _, err := lines.ReadMIMEHeader(); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, httputil.NewChunkedReader(c.read)); err != nil {
+	if _, err := io.Copy(to, httputil.NewChunkedReader(c.read)); err != nil {
 		return err
 	}
 	_, err := lines.ReadLine() // after the last chunk
@@ -151,7 +119,7 @@ func (t *transport) take(ctx context.Context, host string) (*connection, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: conn, host: host, read: bufio.NewReaderSize(conn, 64<<10), write: bufio.NewWriter(conn)}, nil
+	return &connection{Conn: conn, host: host, read: bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
 func (t *transport) give(c *connection) {
@@ -170,29 +138,4 @@ func (t *transport) CloseIdleConnections() {
 		c.Close()
 	}
 	t.idle = nil
-}
-
-// body makes the connection available again when the answer is read or closed.
-type body struct {
-	io.ReadCloser
-	done func(whole bool)
-	once sync.Once
-	end  bool
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.end = b.end || err == io.EOF
-	return n, err
-}
-
-func (b *body) Close() error {
-	var err error
-	b.once.Do(func() {
-		if b.end {
-			err = b.ReadCloser.Close()
-		}
-		b.done(b.end)
-	})
-	return err
 }
