@@ -200,12 +200,10 @@ func (p *Process) Exit() (Exit, error) { return p.exit, p.err }
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.stoppingOnce.Do(func() { close(p.stopping) })
 	err := p.signal(syscall.SIGTERM)
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-p.done:
 		return err
-	case <-timer.C:
+	case <-time.After(grace):
 	case <-ctx.Done():
 	}
 	return errors.Join(err, p.Kill())

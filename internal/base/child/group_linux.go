@@ -1,8 +1,6 @@
 package child
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -246,9 +244,9 @@ func (g *group) outOfMemory() (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil // its memory is not limited
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if count, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok {
-			return count != "0", nil
+	for line := range strings.Lines(string(text)) {
+		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			return count != "0\n", nil
 		}
 	}
 	return false, err

@@ -100,10 +100,10 @@ func (r *Registry) path(mark string) string { return filepath.Join(r.dir, mark+r
 
 func (r *Registry) write(rec record) error {
 	data, err := json.Marshal(rec)
-	if err != nil {
-		return fmt.Errorf("record process: %w", err)
+	if err == nil {
+		err = os.WriteFile(r.path(rec.mark), data, 0o600)
 	}
-	if err := os.WriteFile(r.path(rec.mark), data, 0o600); err != nil {
+	if err != nil {
 		return fmt.Errorf("record process: %w", err)
 	}
 	return nil

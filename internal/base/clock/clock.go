@@ -49,10 +49,8 @@ func Parse(s string) (time.Time, error) { return time.Parse(layout, s) }
 
 // Sleep waits for the pause and reports whether ctx has not ended.
 func Sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return true
 	case <-ctx.Done():
 		return false
