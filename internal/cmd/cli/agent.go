@@ -95,17 +95,6 @@ type answer struct {
 // allEvents requests a run's events from the first event on.
 const allEvents = "-1"
 
-// ask starts a run with a message.
-func (g *agent) ask(ctx context.Context, thread, assistant, message string) (*answer, error) {
-	said := map[string]any{"messages": []any{map[string]any{"role": "user", "content": message}}}
-	return g.start(ctx, thread, map[string]any{"assistant_id": assistant, "input": said})
-}
-
-// resume starts a run with the answer to the questions of the graph.
-func (g *agent) resume(ctx context.Context, thread, assistant string, reply any) (*answer, error) {
-	return g.start(ctx, thread, map[string]any{"assistant_id": assistant, "command": map[string]any{"resume": reply}})
-}
-
 // start starts a run that interrupts a run that is under way.
 func (g *agent) start(ctx context.Context, thread string, request map[string]any) (*answer, error) {
 	maps.Copy(request, map[string]any{

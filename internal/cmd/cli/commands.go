@@ -2,13 +2,22 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 )
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		newNew(), newDev(), newDeploy(), newChat(), newRollback(), newLogs(), newExplain(),
-		newDeployments(), newThreads(), newRuns(), newOpen(), newWhoami(), newLogin(), newLogout(), newContext(), newConfig(), newExitCodes(),
+		exit.Group("deployments", "List, show, delete and undelete deployments",
+			newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete(), newDeploymentsUndelete()),
+		exit.Group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow()),
+		exit.Group("runs", "List, show, explain, stream, wait for and end the runs of a thread",
+			newRunsList(), newRunsStream(), newRunsExplain(), newRun("show", "Print a run as JSON", showRun),
+			newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel()),
+		newOpen(), newWhoami(), newLogin(), newLogout(), newContext(),
+		exit.Group("config", "Show the values that commands use", newConfigShow()), newExitCodes(),
 	}
 }
 

@@ -19,11 +19,6 @@ import (
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
-func newDeployments() *cobra.Command {
-	return exit.Group("deployments", "List, show, delete and undelete deployments",
-		newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete(), newDeploymentsUndelete())
-}
-
 // call is a command that sends requests to a server, with the command's arguments.
 type call func(cmd *cobra.Command, server *api, args []string) error
 

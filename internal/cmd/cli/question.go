@@ -116,7 +116,8 @@ func decide(line string) (any, error) {
 // answers, or with a message.
 func (c *conversation) say(ctx context.Context, line string) (*answer, error) {
 	if len(c.questions) == 0 {
-		return c.agent.ask(ctx, c.thread, c.assistant, line)
+		said := map[string]any{"messages": []any{map[string]any{"role": "user", "content": line}}}
+		return c.agent.start(ctx, c.thread, map[string]any{"assistant_id": c.assistant, "input": said})
 	}
 	first := c.questions[0]
 	value, err := first.reply(line)
@@ -127,5 +128,5 @@ func (c *conversation) say(ctx context.Context, line string) (*answer, error) {
 		value = map[string]any{first.ID: value}
 	}
 	c.questions = nil
-	return c.agent.resume(ctx, c.thread, c.assistant, value)
+	return c.agent.start(ctx, c.thread, map[string]any{"assistant_id": c.assistant, "command": map[string]any{"resume": value}})
 }

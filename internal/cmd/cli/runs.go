@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
@@ -22,11 +21,6 @@ type runShown struct {
 	Strategy string    `json:"multitask_strategy"`
 	Created  time.Time `json:"created_at"`
 	Updated  time.Time `json:"updated_at"`
-}
-
-func newRuns() *cobra.Command {
-	return exit.Group("runs", "List, show, explain, stream, wait for and end the runs of a thread",
-		newRunsList(), newRunsStream(), newRunsExplain(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
 }
 
 func newRunsList() *cobra.Command {

@@ -23,10 +23,6 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-func newConfig() *cobra.Command {
-	return exit.Group("config", "Show the values that commands use", newConfigShow())
-}
-
 func newConfigShow() *cobra.Command {
 	var where Where
 	cmd := &cobra.Command{

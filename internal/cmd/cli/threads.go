@@ -16,15 +16,10 @@ import (
 
 // thread is a thread in the form of the interface's list.
 type thread struct {
-	ID      string          `json:"thread_id"`
-	Status  string          `json:"status"`
-	Created time.Time       `json:"created_at"`
-	Updated time.Time       `json:"updated_at"`
-	Values  json.RawMessage `json:"values,omitempty"`
-}
-
-func newThreads() *cobra.Command {
-	return exit.Group("threads", "List and show the threads of an agent", newThreadsList(), newThreadsShow())
+	ID      string    `json:"thread_id"`
+	Status  string    `json:"status"`
+	Created time.Time `json:"created_at"`
+	Updated time.Time `json:"updated_at"`
 }
 
 // asksAgent turns a command into a command that talks to the agent of a deployment. Its arguments

@@ -15,10 +15,6 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-func newAudit() *cobra.Command {
-	return exit.Group("audit", "Show the changes in a workspace and their callers", newAuditList())
-}
-
 // shownEntry is an entry of the audit log in JSON.
 type shownEntry struct {
 	ID       string  `json:"id"`

@@ -19,10 +19,6 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-func newKeys() *cobra.Command {
-	return exit.Group("keys", "Make, list and revoke API keys", newKeysCreate(), newKeysList(), newKeysRevoke())
-}
-
 const keysCreateLong = `Prints the key on stdout, once: the key is not stored and cannot be read again. A key of the role admin
 may do everything in its workspace. A key of the role editor may not delete anything or change access.
 A key of the role viewer may only read, and sees no values of secrets.

@@ -18,7 +18,14 @@ func main() { os.Exit(exit.Run(newRoot())) }
 
 func newRoot() *cobra.Command {
 	root := exit.Program("slipway", "Ship agents, and talk to them",
-		newServe(), local.NewConnect(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit(), newBackup(), newRestore(), newDoctor())
+		newServe(), local.NewConnect(), newDemo(),
+		exit.Group("workspaces", "Make and list workspaces, which everything belongs to", newWorkspacesCreate(), newWorkspacesList()),
+		exit.Group("members", "Manage the people who may use a workspace, and their roles", newMembersAdd(), newMembersList(), newMembersSetRole(), newMembersRemove()),
+		exit.Group("trust", "Manage the jobs of CI services that may use a workspace, and their roles", newTrustAdd(), newTrustList(), newTrustRemove()),
+		exit.Group("keys", "Make, list and revoke API keys", newKeysCreate(), newKeysList(), newKeysRevoke()),
+		exit.Group("secrets", "Manage the keys that protect secrets", newSecretsRotate(), newSecretsReseal(), newSecretsRetire()),
+		exit.Group("audit", "Show the changes in a workspace and their callers", newAuditList()),
+		newBackup(), newRestore(), newDoctor())
 	root.AddCommand(cli.Commands()...)
 	return root
 }

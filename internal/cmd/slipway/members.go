@@ -15,10 +15,6 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-func newMembers() *cobra.Command {
-	return exit.Group("members", "Manage the people who may use a workspace, and their roles", newMembersAdd(), newMembersList(), newMembersSetRole(), newMembersRemove())
-}
-
 const membersAddLong = `Prints the member's id on stdout. USER is an email address, or with --issuer the subject of that
 issuer's tokens. The server takes bearer tokens of people from the issuers that slipway serve
 --member-issuer names, on AWS the parameter MemberIssuers. Members sign in to the console, and with

@@ -17,10 +17,6 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/reseal"
 )
 
-func newSecrets() *cobra.Command {
-	return exit.Group("secrets", "Manage the keys that protect secrets", newSecretsRotate(), newSecretsReseal(), newSecretsRetire())
-}
-
 const secretsRotateLong = `New secrets are sealed with the new key, and new API keys are stored by its fingerprints. A running
 server uses the new key at once. A function of an AWS stack uses it when it starts again or meets a
 text that the new key has sealed. The older keys stay: they open what they have sealed. An API key

@@ -16,10 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-func newTrust() *cobra.Command {
-	return exit.Group("trust", "Manage the jobs of CI services that may use a workspace, and their roles", newTrustAdd(), newTrustList(), newTrustRemove())
-}
-
 const trustAddLong = `Prints the rule's id on stdout. The rule admits a job if the job's token comes from the issuer and has
 all of the claims. At least one claim must name the repository by its id. The server takes tokens from
 the issuers that slipway serve --issuer names, on AWS the parameter Issuers.

@@ -11,10 +11,6 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-func newWorkspaces() *cobra.Command {
-	return exit.Group("workspaces", "Make and list workspaces, which everything belongs to", newWorkspacesCreate(), newWorkspacesList())
-}
-
 const workspacesCreateLong = `Prints the workspace's id on stdout, which clients send as X-Tenant-Id.
 
 A server makes its first workspace and the first key by itself and writes them to credentials.json. A new
