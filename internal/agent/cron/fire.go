@@ -264,13 +264,11 @@ func (s *Store) Run(ctx context.Context) {
 		if err := s.Fire(ctx, s.Now()); err != nil && ctx.Err() == nil {
 			s.Log.ErrorContext(ctx, "fire crons", "error", err)
 		}
-		timer := time.NewTimer(s.untilNext(ctx))
 		select {
 		case <-ctx.Done():
 		case <-s.changed:
-		case <-timer.C:
+		case <-time.After(s.untilNext(ctx)):
 		}
-		timer.Stop()
 	}
 }
 

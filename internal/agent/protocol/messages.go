@@ -60,7 +60,6 @@ type message struct {
 type chunkHead struct {
 	ID       string            `json:"id"`
 	Type     string            `json:"type"`
-	Role     string            `json:"role"`
 	Content  json.RawMessage   `json:"content"`
 	Pieces   []json.RawMessage `json:"tool_call_chunks"`
 	Calls    []toolCall        `json:"tool_calls"`

@@ -115,8 +115,7 @@ func (s *Store) putNew(
 		return errStands
 	}
 	var gone table.Watcher
-	up := time.NewTimer(graveWait)
-	defer up.Stop()
+	up := time.After(graveWait)
 	for {
 		// If Decide lost a race for the place, its next decision takes another place.
 		err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) { return outbox(ctx, refuse) })
@@ -135,7 +134,7 @@ func (s *Store) putNew(
 		}
 		select {
 		case <-gone.C():
-		case <-up.C:
+		case <-up:
 			return nil, fault.New(fault.Unavailable, "Thread with ID %s is being deleted. Try again.", ref.Thread)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -406,11 +406,9 @@ func (t Thread) SetAssistant(change *table.Update, assistant, graph string, conf
 // Named returns metadata with the assistant and the graph of a run, as clients find both in the
 // metadata of threads and runs.
 func Named(metadata json.RawMessage, assistant, graph string) (json.RawMessage, error) {
-	names := map[string]string{}
-	for name, value := range map[string]string{"graph_id": graph, "assistant_id": assistant} {
-		if value != "" {
-			names[name] = value
-		}
-	}
+	names := struct {
+		Assistant string `json:"assistant_id,omitempty"`
+		Graph     string `json:"graph_id,omitempty"`
+	}{assistant, graph}
 	return record.Merge(metadata, record.Encode(names))
 }

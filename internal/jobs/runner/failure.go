@@ -21,8 +21,7 @@ const errorThrottled = "Lambda.TooManyRequestsException"
 // giveUp ends a run whose attempts have failed. It puts a run back that no worker could take up,
 // however often a worker was called: reconcile starts a new execution.
 func (r *Runner) giveUp(ctx context.Context, t task) error {
-	switch t.Error.Name {
-	case errorThrottled, workflow.ErrorBusy:
+	if t.Error.Name == errorThrottled || t.Error.Name == workflow.ErrorBusy {
 		r.Log.WarnContext(ctx, "the run waits for another execution: the platform took no more work for hours", "run", t.Run, "reason", t.Error.Name)
 		return nil
 	}
