@@ -121,5 +121,3 @@ func eventID(run string, seq int64) string {
 	var room [64]byte
 	return string(strconv.AppendInt(append(append(room[:0], run...), ':'), seq, 10))
 }
-
-func lifecycleID(run, event string) string { return "synth:" + run + ":" + event }

@@ -129,7 +129,7 @@ type lifecycle struct {
 // root emits a lifecycle event of the run itself.
 func (t *Translator) root(event lifecycle) {
 	event.GraphName = t.run.Graph
-	t.emit(Event{ID: lifecycleID(t.run.Run, event.Event), Method: MethodLifecycle, Data: record.Encode(event)})
+	t.emit(Event{ID: "synth:" + t.run.Run + ":" + event.Event, Method: MethodLifecycle, Data: record.Encode(event)})
 }
 
 // handle translates an event of the log.

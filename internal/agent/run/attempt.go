@@ -159,20 +159,13 @@ func (s *Store) loadAttempt(ctx context.Context, ref Ref) (*Attempt, error) {
 	if sealedLog != nil {
 		return s.attempt(t, run, *sealedLog), nil
 	}
-	st, err := s.stateBefore(ctx, t, run)
-	if err != nil {
-		return nil, err
+	st := thread.Empty()
+	if run.Attempt > 0 || t.Lock.Checkpoint >= 0 { // the first run of a thread needs no read
+		if st, err = s.Threads.State(ctx, t.Ref); err != nil {
+			return nil, err
+		}
 	}
 	return s.attempt(t, run, thread.NewLog(t.Ref, st)), nil
-}
-
-// stateBefore returns the state from which the run's next attempt continues. The first run of a
-// thread needs no read.
-func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (thread.State, error) {
-	if run.Attempt == 0 && t.Lock.Checkpoint < 0 {
-		return thread.Empty(), nil
-	}
-	return s.Threads.State(ctx, t.Ref)
 }
 
 // attempt returns the run's current attempt, built from the thread, run and log that were read.

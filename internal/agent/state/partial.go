@@ -38,10 +38,12 @@ type chunk struct {
 
 // decodeChunk reads the chunk in the data of a "messages" event, [chunk, metadata]. A chunk
 // without an id belongs to no message.
-func decodeChunk(data json.RawMessage) (chunk, bool) {
+func decodeChunk(data json.RawMessage) chunk {
 	var first [1]chunk // the elements after the chunk are skipped
-	err := json.Unmarshal(data, &first)
-	return first[0], err == nil && first[0].ID != ""
+	if json.Unmarshal(data, &first) != nil {
+		return chunk{}
+	}
+	return first[0]
 }
 
 // nodeName is the end of the name of the metadata member that names a chunk's node; frameworks
@@ -66,25 +68,16 @@ func NodeOf(data json.RawMessage) string {
 
 // ChunkOf returns the id of the message to which the chunk in the data of a "messages" event
 // belongs, "" if it belongs to no message.
-func ChunkOf(data json.RawMessage) string {
-	c, ok := decodeChunk(data)
-	if !ok {
-		return ""
-	}
-	return c.ID
-}
+func ChunkOf(data json.RawMessage) string { return decodeChunk(data).ID }
 
 // Add takes the data of one "messages" event that an attempt of a run has shown. The message
 // will be kept as an update of the node. Only the text of messages counts: an unfinished tool
 // call cannot be answered, and a tool's result without its place answers nothing. Both are
 // dropped.
 func (p *Partials) Add(data json.RawMessage, attempt int64, node string) {
-	c, ok := decodeChunk(data)
-	if !ok {
-		return
-	}
+	c := decodeChunk(data)
 	kind := messageType(c.Type)
-	if kind == "" {
+	if c.ID == "" || kind == "" {
 		return
 	}
 	key := partialKey{id: c.ID, attempt: attempt}

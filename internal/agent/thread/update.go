@@ -118,8 +118,7 @@ func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 			values = command.Update
 		}
 	}
-	var list []json.RawMessage
-	if len(values) > 0 && values[0] == '[' && json.Unmarshal(values, &list) == nil {
+	if list := state.OneOrMany(values); list != nil {
 		return list
 	}
 	return []json.RawMessage{state.OrNull(values)}
