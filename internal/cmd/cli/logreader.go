@@ -63,7 +63,7 @@ func (l *logReader) find(ctx context.Context, deployment, revision string) error
 	if revision == "" {
 		return fmt.Errorf("deployment %s has no revision", deployment)
 	}
-	l.revision = "/v2/deployments/" + d.ID + "/revisions/" + revision
+	l.revision = d.revision(revision)
 	return nil
 }
 

@@ -77,13 +77,9 @@ func connections(to *inbound.Limits) pflag.Value {
 	}}
 }
 
-// proxies is a flag value: the addresses of proxies, and the header in which they name clients.
-func proxies(to *inbound.Proxies) pflag.Value {
-	return &value[inbound.Proxies]{to: to, kind: "networks=header", parse: parseProxies}
-}
-
 var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
+// parseProxies reads the addresses of proxies, and the header in which they name clients.
 func parseProxies(text string) (inbound.Proxies, error) {
 	named, header, _ := strings.Cut(text, "=")
 	networks, err := outbound.ParseNetworks(named)

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
@@ -75,7 +76,7 @@ func newServe() *cobra.Command {
 	flags.StringVar(&config.Listen, "listen", "127.0.0.1:8080", "address to listen on; port 0 picks one")
 	flags.StringVar(&config.Data, "data", ".slipway", "directory that everything is kept in")
 	flags.StringVar(&config.BaseURL, "base-url", "", "address that clients reach this server at (default: the listening address)")
-	flags.Var(proxies(&config.Proxies), "proxy",
+	flags.Var(&value[inbound.Proxies]{to: &config.Proxies, kind: "networks=header", parse: parseProxies}, "proxy",
 		"addresses of the proxies in front of the server, and the header in which they name the address of their client and nothing else, as 127.0.0.1=X-Real-IP; "+
 			"they must overwrite what their client wrote there (default: each client has the address that its connection comes from)")
 	flags.StringVar(&config.TLS.CertFile, "tls-cert", "", "file with the server's certificate chain as PEM; it is read again when it changes (default: no TLS)")
