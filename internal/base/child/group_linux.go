@@ -246,7 +246,7 @@ func (g *group) outOfMemory() (bool, error) {
 	}
 	for line := range strings.Lines(string(text)) {
 		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			return count != "0\n", nil
+			return strings.TrimSpace(count) != "0", nil
 		}
 	}
 	return false, err
