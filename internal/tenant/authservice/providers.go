@@ -114,7 +114,7 @@ func (s *Service) ListProviders(ctx context.Context, workspace string) ([]Provid
 // ProviderPatch is a request to change a provider. A nil member changes nothing.
 type ProviderPatch struct {
 	// ProviderID cannot be changed: tokens and agents refer to it. The present value passes.
-	ProviderID *string
+	ProviderID                                                            *string
 	Name, ClientID, AuthURL, TokenURL, RevocationURL, CodeChallengeMethod *string
 	// ClientSecret replaces the secret; "" removes it.
 	ClientSecret *string
