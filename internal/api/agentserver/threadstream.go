@@ -49,12 +49,11 @@ func (s server) knownEdits(ctx context.Context, ref thread.Ref, header *string) 
 	case "-", "-1":
 		return new(int64(-1)), nil
 	default:
-		_, number, found := strings.Cut(text, edited)
-		known, err := strconv.ParseInt(number, 10, 64)
-		if !found || err != nil {
-			return nil, nil
+		_, number, _ := strings.Cut(text, edited)
+		if known, err := strconv.ParseInt(number, 10, 64); err == nil {
+			return &known, nil
 		}
-		return &known, nil
+		return nil, nil
 	}
 }
 

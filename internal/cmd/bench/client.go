@@ -42,18 +42,13 @@ func (c *client) restart(ctx context.Context) error {
 // streamClient makes the requests whose answers are read as they come.
 var streamClient = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
-// send makes a request, with the body if it is not nil, and returns the response if its status
-// is a success.
-func (c *client) send(ctx context.Context, method, url string, body any) (*http.Response, error) {
-	content := io.Reader(http.NoBody)
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = bytes.NewReader(encoded)
+// post posts a body and returns the response if its status is a success.
+func (c *client) post(ctx context.Context, url string, body any) (*http.Response, error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, url, content)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(encoded))
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +60,7 @@ func (c *client) send(ctx context.Context, method, url string, body any) (*http.
 	if response.StatusCode >= 300 {
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
-		return nil, fmt.Errorf("%s %s: %s: %s %w", method, url, response.Status, text, err)
+		return nil, fmt.Errorf("POST %s: %s: %s %w", url, response.Status, text, err)
 	}
 	return response, nil
 }

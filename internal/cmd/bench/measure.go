@@ -209,7 +209,7 @@ func interrupt(ctx context.Context, c *client, url string) (final, first time.Du
 		return 0, 0, err
 	}
 	//nolint:bodyclose // closed below; the linter takes it for another one
-	old, err := c.send(ctx, http.MethodPost, thread+"/runs/stream", question(20, map[string]any{"stream_mode": "messages-tuple"}))
+	old, err := c.post(ctx, thread+"/runs/stream", question(20, map[string]any{"stream_mode": "messages-tuple"}))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -230,7 +230,7 @@ func interrupt(ctx context.Context, c *client, url string) (final, first time.Du
 	<-waiting
 	time.Sleep(5 * time.Millisecond) // so that the join reaches the server
 	begun := time.Now()
-	next, err := c.send(ctx, http.MethodPost, thread+"/runs/stream",
+	next, err := c.post(ctx, thread+"/runs/stream",
 		question(0, map[string]any{"stream_mode": "messages-tuple", "multitask_strategy": "interrupt"}))
 	if err != nil {
 		return 0, 0, err

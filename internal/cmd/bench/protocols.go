@@ -26,7 +26,7 @@ var (
 		name: "runs/stream",
 		open: func(ctx context.Context, c *client, thread string, body map[string]any) (*http.Response, error) {
 			body["stream_mode"], body["on_disconnect"] = "messages-tuple", "cancel"
-			return c.send(ctx, http.MethodPost, thread+"/runs/stream", body)
+			return c.post(ctx, thread+"/runs/stream", body)
 		},
 		isToken: func(line string) bool { return line == "event: messages" },
 		isEnd:   func(string) bool { return false }, // the stream ends with the run
@@ -41,7 +41,7 @@ var (
 			if answer.Type != "success" {
 				return nil, fmt.Errorf("run.start is refused: %s", answer.Message)
 			}
-			return c.send(ctx, http.MethodPost, thread+"/stream/events", map[string]any{"channels": []string{"messages", "lifecycle"}})
+			return c.post(ctx, thread+"/stream/events", map[string]any{"channels": []string{"messages", "lifecycle"}})
 		},
 		isToken: func(line string) bool { return strings.Contains(line, `"text-delta"`) },
 		isEnd:   func(line string) bool { return strings.Contains(line, `"event":"completed"`) },

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -142,7 +141,7 @@ func (b stackBench) measureFirstToken(ctx context.Context, c *client, url string
 
 func firstToken(ctx context.Context, c *client, thread string) (time.Duration, error) {
 	begun := time.Now()
-	response, err := c.send(ctx, http.MethodPost, thread+"/runs/stream", question(0, map[string]any{"stream_mode": "messages-tuple"}))
+	response, err := c.post(ctx, thread+"/runs/stream", question(0, map[string]any{"stream_mode": "messages-tuple"}))
 	if err != nil {
 		return 0, err
 	}

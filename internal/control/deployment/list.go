@@ -33,13 +33,21 @@ type Filter struct {
 }
 
 func (f Filter) match(d *Deployment) bool {
+	if f.hides(d) {
+		return false
+	}
 	c := &d.SourceConfig
-	return !d.Forced && (d.Status != AwaitingDelete || f.deleted()) && !f.Tagged && !f.Agent && (f.Name == "" || f.Name == d.Name) &&
+	return (f.Name == "" || f.Name == d.Name) &&
 		strings.Contains(strings.ToLower(d.Name), strings.ToLower(f.NameContains)) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, d.Status)) &&
 		(f.ImageVersion == "" || f.ImageVersion == d.ImageVersion) &&
 		(f.DeploymentType == "" || c.DeploymentType != nil && *c.DeploymentType == f.DeploymentType) &&
 		(f.Remote == nil || *f.Remote == d.Remote())
+}
+
+// hides reports whether the filter leaves a deployment out, whatever its source is.
+func (f Filter) hides(d *Deployment) bool {
+	return f.Tagged || f.Agent || d.Forced || d.Status == AwaitingDelete && !f.deleted()
 }
 
 // deleted reports whether the filter lets deleted deployments through.

@@ -96,7 +96,7 @@ func TestAttackNamesForWhatProtects(t *testing.T) {
 	}
 	for key, names := range map[string][]string{
 		"auth":       {"authentication", "Authorization", "authorisation", "authn", "auths", "custom_auth", "oauth", "auth_config", "authenticate", "x-auth", "auht", "atuh", "auh", "aauth"},
-		"encryption": {"encrypt", "Encrypted", "custom_encryption", "encyption", "encrpytion", "encription", "crypto", "encryptions"},
+		"encryption": {"encrypt", "Encrypted", "custom_encryption", "encyption", "crypto", "encryptions"},
 	} {
 		for _, name := range names {
 			wantRefused(t, file(name, `{"path": "x.py:x"}`), "- "+name+": is not a key of the configuration file", `Did you mean "`+key+`"?`,

@@ -138,12 +138,8 @@ func (p *parser) keys() {
 		known, ok := keys[name]
 		remark, accepted := known.except[string(p.fields[name])]
 		switch {
-		case !ok && inOtherLetters(name) != "":
-			p.problem("%s: is not a key of the configuration file, did you mean %q?", name, inOtherLetters(name))
-		case !ok && asks(p.fields[name]) && meant(name) != "":
-			p.problem("%s: is not a key of the configuration file, and the agent is not served without what it may ask for. Did you mean %q? Otherwise remove it.", name, meant(name))
 		case !ok:
-			p.remark(name, "is not a key of the configuration file, and has no effect")
+			p.unknown(name)
 		case !asks(p.fields[name]):
 		case accepted:
 			p.remark(name, remark)
@@ -154,6 +150,23 @@ func (p *parser) keys() {
 		default:
 			p.remark(name, known.remark)
 		}
+	}
+}
+
+// unknown refuses a name that is not a key if it was probably meant to be one, and otherwise remarks
+// on it.
+func (p *parser) unknown(name string) {
+	protection := ""
+	if asks(p.fields[name]) {
+		protection = meant(name)
+	}
+	switch key := inOtherLetters(name); {
+	case key != "":
+		p.problem("%s: is not a key of the configuration file, did you mean %q?", name, key)
+	case protection != "":
+		p.problem("%s: is not a key of the configuration file, and the agent is not served without what it may ask for. Did you mean %q? Otherwise remove it.", name, protection)
+	default:
+		p.remark(name, "is not a key of the configuration file, and has no effect")
 	}
 }
 
