@@ -113,6 +113,15 @@ func TestAttackNamesForWhatProtects(t *testing.T) {
 	}
 }
 
+// TestAttackALongNameOfAKey reads a key that fills the configuration file. It takes no more memory
+// than the file, several times.
+func TestAttackALongNameOfAKey(t *testing.T) { //nolint:paralleltest // it counts allocations
+	dir := tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "` + strings.Repeat("x", 100_000) + `": 1}`})
+	if count := testing.AllocsPerRun(1, func() { _, _ = framework.Read(dir, "") }); count > 10_000 {
+		t.Errorf("it takes %v allocations", count)
+	}
+}
+
 // TestAttackAuthOfAnotherRuntime checks that only authentication that the runtime of the graphs
 // runs is accepted, and only if every member of it is supported.
 func TestAttackAuthOfAnotherRuntime(t *testing.T) {

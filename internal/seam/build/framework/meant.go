@@ -43,6 +43,9 @@ func isSlip(name, key string) bool {
 			return true
 		}
 	}
+	if len(name) != len(key)+1 { // a long name would be copied for each of its letters
+		return false
+	}
 	for i := range name {
 		if name[:i]+name[i+1:] == key {
 			return true
