@@ -56,12 +56,13 @@ func (e *edits) begin(ctx context.Context, from ReaderPosition) error {
 	})
 }
 
-// upTo hands over the edits before the next run, or all new edits if there is no next run. The
-// lock's checkpoint never goes back: a rollback removes only checkpoints behind it.
+// upTo hands over the edits before the next run, or all new edits if there is no next run. The next
+// run may be newer than the lock, and begin after edits that the lock does not know. The lock's
+// checkpoint never goes back: a rollback removes only checkpoints behind it.
 func (e *edits) upTo(ctx context.Context, lock thread.Lock, next *Run) error {
 	newest := lock.Checkpoint
 	if next != nil && next.Attempt > 0 {
-		newest = min(newest, next.CheckpointBefore)
+		newest = next.CheckpointBefore
 	}
 	if newest <= e.known {
 		return nil

@@ -2,10 +2,13 @@ package run_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 // TestAReaderOfNewEventsGetsNoOldOnes reads from now on while a superseded run is not sealed.
@@ -33,5 +36,31 @@ func TestAReaderOfNewEventsGetsNoOldOnes(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAnUpdateComesBeforeTheRunThatBeginsAfterIt makes an update and begins a run while a reader
+// that has already read the thread looks for the thread's next run. A reader that goes on after an
+// event of the run takes all updates before the run for read.
+func TestAnUpdateComesBeforeTheRunThatBeginsAfterIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.table.beforeQuery(func() {
+		e, err := f.threads.Edit(t.Context(), f.thread(), thread.Newest)
+		f.must(err)
+		f.must(e.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(`{"n":1}`), AsNode: "n"}}))
+		f.must(e.Commit(t.Context()))
+		_, a := f.started("1")
+		show(a, "m", "shown")
+		f.flush(a)
+	})
+	err := f.runs.FollowEdits(t.Context(), f.ref, run.ReaderPosition{}, new(int64(-1)), func(part run.Part) error {
+		if part.Edit == nil {
+			t.Errorf("the reader gets %s first, want the update", names(part.Events))
+		}
+		return context.Canceled
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
