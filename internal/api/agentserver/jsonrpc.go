@@ -53,14 +53,10 @@ func refuseMessage(o web.Operation, w http.ResponseWriter, r *http.Request, err 
 // idOf returns the id of a message whose other members cannot be used, nil if the message has no
 // text or number as its id.
 func idOf(r *http.Request) any {
-	var message struct{ ID any }
+	var message struct{ ID json.RawMessage } // as it is written: a double does not hold each number
 	text, err := io.ReadAll(r.Body)
-	if err != nil || json.Unmarshal(text, &message) != nil {
+	if err != nil || json.Unmarshal(text, &message) != nil || !strings.ContainsAny(string(message.ID[:min(1, len(message.ID))]), `"-0123456789`) {
 		return nil
 	}
-	switch message.ID.(type) {
-	case string, float64:
-		return message.ID
-	}
-	return nil
+	return message.ID
 }

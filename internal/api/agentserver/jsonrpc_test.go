@@ -36,6 +36,9 @@ func TestMessagesThatAreNotOfJSONRPC(t *testing.T) {
 				t.Errorf("%s %s: got %s, want %v", path, body, got.text, want)
 			}
 		}
+		if got := f.call(t, "POST", path, `{"jsonrpc": "1.0", "id": 9007199254740993, "method": "x"}`); !strings.Contains(string(got.text), `"id":9007199254740993`) {
+			t.Errorf("%s: got %s, want the same id", path, got.text)
+		}
 		wantStatus(t, f.send(t, "POST", f.path(path), "{", nil), http.StatusUnauthorized)
 		wantStatus(t, f.send(t, "POST", f.path(path), "{", map[string]string{auth.HeaderKey: f.key, "Content-Type": "text/plain"}), http.StatusUnsupportedMediaType)
 	}
