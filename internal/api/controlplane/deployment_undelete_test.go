@@ -147,7 +147,13 @@ func TestARecoveryWindowEndsEarlier(t *testing.T) {
 	}
 	remove("", ids[1])
 	got := f.call(t, "POST", "/v2/deployments/"+ids[1]+"/undelete", nil)
-	wantDetail(t, got, http.StatusConflict, "The recovery window of deployment ID "+ids[1]+" ended at "+end(ids[1])+". It cannot be undeleted any more.")
+	wantError(t, got, http.StatusConflict)
+	if detail, _ := got.member("detail").(string); !strings.HasPrefix(detail, "The recovery window of deployment ID "+ids[1]+" ended at 2") || !strings.HasSuffix(detail, "Z. It cannot be undeleted any more.") {
+		t.Errorf("got %q", detail)
+	}
+	if shown := f.call(t, "GET", "/v2/deployments/"+ids[1], nil); shown.member("purge_at") != nil {
+		t.Errorf("a deployment that cannot be undeleted any more is shown as %s", shown.text)
+	}
 	remove("&force=true", ids[2])
 	wantError(t, f.call(t, "POST", "/v2/deployments/"+ids[2]+"/undelete", nil), http.StatusNotFound)
 	wantStatus(t, f.call(t, "POST", "/v2/deployments/"+ids[0]+"/undelete", nil), http.StatusOK)

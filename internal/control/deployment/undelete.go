@@ -32,6 +32,15 @@ func (d Deployment) Doomed() bool {
 	return d.Status == AwaitingDelete && (d.Purging || d.PurgeAt.IsZero())
 }
 
+// UndeleteUntil returns until when a deleted deployment can be undeleted, zero if it cannot be
+// undeleted.
+func (d Deployment) UndeleteUntil() time.Time {
+	if d.Doomed() {
+		return time.Time{}
+	}
+	return d.PurgeAt
+}
+
 // Undelete undoes a deletion within its recovery window. The deployment has its name, its
 // place in the list, a tracing project and its pushes again, and a new revision that deploys
 // what was active or, if no revision was ever active, what the newest revision would have
