@@ -35,6 +35,28 @@ var indexCases = []testCase{
 			})
 		}
 	}},
+	{"a cursor in an index may stand at an item of another partition", func(f *fixture) {
+		of := map[string][]string{}
+		for n := range 6 {
+			pk := []string{"i", "j"}[n%2]
+			f.put(indexed(numbered(n), table.ByList, key(pk, numbered(n))))
+			of[pk] = append(of[pk], numbered(n))
+		}
+		for pk, all := range of {
+			query := table.Query{Index: table.ByList, PK: pk}
+			f.wantIndexed(query, all...)
+			for n := range 6 {
+				at := indexed(numbered(n), table.ByList, key("other", numbered(n)))
+				for _, query.Reverse = range []bool{false, true} {
+					want := filter(all, func(sk string) bool { return sk != at.Key.SK && (sk < at.Key.SK) == query.Reverse })
+					if query.Cursor = query.CursorAfter(query.PositionOf(&at)); query.Reverse {
+						want = reversed(want)
+					}
+					f.wantIndexed(query, want...)
+				}
+			}
+		}
+	}},
 	{"whatever changes of an item shows in an index that was read before", func(f *fixture) {
 		want := sample(key("p", "a"))
 		f.put(want, sample(key("p", "b")))
