@@ -61,11 +61,14 @@ func (s *Store) Search(ctx context.Context, workspace string, filter Filter, win
 		d, err := decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
 		return d, err == nil && filter.match(&d), err
 	}
-	if filter.IDs != nil {
+	switch {
+	case filter.IDs != nil:
 		return record.ListFrom(ctx, s.named(workspace, filter.IDs), "deployments", query, window, matching)
-	}
-	if filter.deleted() {
+	case filter.deleted() && len(filter.Statuses) > 1:
 		return record.ListFrom(ctx, s.withDeleted(workspace), "deployments", query, window, matching)
+	case filter.deleted():
+		query = keys.DeletedDeployments(workspace)
+		query.Reverse = true
 	}
 	return record.List(ctx, s.table, "deployments", query, window, matching)
 }

@@ -358,3 +358,21 @@ func TestWhatADeletedDeploymentTookIsGivenUpWithIt(t *testing.T) {
 		t.Errorf("the integration: %v", err)
 	}
 }
+
+// TestDeletedDeploymentsAreListedWithoutReadingTheOthers asks for deleted deployments only.
+func TestDeletedDeploymentsAreListedWithoutReadingTheOthers(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	tb := &queried{Table: f.table}
+	store := deployment.NewStore(deployment.Config{Table: tb, Sealer: f.sealer, Now: f.clock.Now})
+	var gone deployment.Ref
+	for _, name := range []string{"a", "b", "c", "d"} {
+		gone = f.create(t, fromGit(name)).Ref
+	}
+	check.Must(t, f.Delete(t.Context(), gone, deployment.Deletion{Window: time.Hour}))
+	page, err := store.Search(t.Context(), workspace, deployment.Filter{Statuses: []deployment.Status{deployment.AwaitingDelete}}, record.Window{Limit: 10})
+	check.Must(t, err)
+	if len(page.Items) != 1 || page.Items[0].Deployment != gone.Deployment || tb.items.Load() != 1 {
+		t.Errorf("read %d deployments for %+v", tb.items.Load(), page.Items)
+	}
+}
