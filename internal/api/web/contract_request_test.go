@@ -35,6 +35,7 @@ func TestParameterProblems(t *testing.T) {
 		{"must=1&color=pink", []detail{{`["query","color"]`, "enum", "Input should be 'red', 'green' or 'blue'"}}},
 		{"must=1&mode=red&mode=pink", []detail{{`["query","mode",1]`, "enum", "Input should be 'red', 'green' or 'blue'"}}},
 		{"must=1&mode=red&mode=red&mode=red&mode=red", []detail{{`["query","mode"]`, "too_long", "List should have at most 3 items after validation, not 4"}}},
+		{"must=1&mode=" + strings.Repeat(",", 1000), []detail{{`["query","mode"]`, "too_long", "List should have at most 1000 items after validation, not 1001"}}},
 		{"must=1&sizes=1&sizes=x", []detail{{`["query","sizes",1]`, "int_parsing", "Input should be a valid integer, unable to parse string"}}},
 		{"must=1;all=true", []detail{{`["query"]`, "query_parsing", "Input should be parameters with & between them, in which % begins two hexadecimal digits"}}},
 		{"must=1&limit=100%", []detail{{`["query"]`, "query_parsing", "Input should be parameters with & between them, in which % begins two hexadecimal digits"}}},

@@ -161,8 +161,15 @@ func (p *parameter) choose(values []string) ([]string, bool) {
 	return chosen, true
 }
 
+// mostItems is how many items of a list a parameter may have, whatever its schema says. Each item
+// may be a problem, which takes more memory and more of the answer than the item.
+const mostItems = 1000
+
 func (p *parameter) checkValues(values []string) problems {
 	loc := []any{p.in, p.name}
+	if p.list && len(values) > mostItems {
+		return problems{newProblem(loc, "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", mostItems, len(values)))}
+	}
 	if len(values) == 0 {
 		if p.required {
 			return problems{newProblem(loc, "missing", "Field required")}
