@@ -56,6 +56,14 @@ func (e *edits) begin(ctx context.Context, from ReaderPosition) error {
 	})
 }
 
+// pass skips the checkpoints of a run that the reader has read to its end: no client makes an update
+// during a run.
+func (e *edits) pass(run Run) {
+	if e != nil {
+		e.known = max(e.known, run.Checkpoint)
+	}
+}
+
 // upTo hands over the edits before the next run, or all new edits if there is no next run. The next
 // run may be newer than the lock, and begin after edits that the lock does not know. The lock's
 // checkpoint never goes back: a rollback removes only checkpoints behind it.

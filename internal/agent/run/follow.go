@@ -254,6 +254,7 @@ func (f *follower) follow(ctx context.Context, run Run) error {
 	}
 	if run.Status != Removed {
 		f.done = run.Run
+		f.edits.pass(run)
 	}
 	if !begun {
 		return nil

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // TestAReaderOfNewEventsGetsNoOldOnes reads from now on while a superseded run is not sealed.
@@ -62,5 +65,50 @@ func TestAnUpdateComesBeforeTheRunThatBeginsAfterIt(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// forward is a table that notes where queries in ascending order begin.
+type forward struct {
+	table.Table
+	from []string
+}
+
+func (r *forward) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	if !query.Reverse {
+		r.from = append(r.from, query.From)
+	}
+	return r.Table.Query(ctx, query)
+}
+
+// TestAReaderOfUpdatesSkipsTheCheckpointsOfRuns reads a run to its end and then an update. The
+// reader does not look for updates among the checkpoints of the run.
+func TestAReaderOfUpdatesSkipsTheCheckpointsOfRuns(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	f.answer(a, "m", "one")
+	f.answer(a, "n", "two")
+	f.finish(a)
+	e, err := f.threads.Edit(t.Context(), f.thread(), thread.Newest)
+	f.must(err)
+	f.must(e.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(`{"n":1}`), AsNode: "n"}}))
+	f.must(e.Commit(t.Context()))
+	seen := &forward{Table: f.table.Table}
+	f.table.Table = seen
+	err = f.runs.FollowEdits(t.Context(), f.ref, run.ReaderPosition{}, new(int64(-1)), func(part run.Part) error {
+		if part.Edit == nil {
+			return nil
+		}
+		return context.Canceled
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	first := func(after int64) string {
+		return keys.CheckpointsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, after).From
+	}
+	if before := f.get(r); before.CheckpointBefore == before.Checkpoint || slices.Contains(seen.from, first(before.CheckpointBefore)) || !slices.Contains(seen.from, first(before.Checkpoint)) {
+		t.Errorf("the reader looks for updates from %q on", seen.from)
 	}
 }
