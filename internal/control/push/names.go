@@ -51,8 +51,8 @@ func (n Names) earlier(ctx context.Context, workspace string, repository int64) 
 	})
 }
 
-// note adds a repository's present names to the earlier names. If two callers write at
-// the same time, the names of one caller are lost; the next push adds them again.
+// note adds a repository's present names to the earlier names. If two callers write at the same
+// time, the names of one caller are lost; the next clone or push under these names adds them again.
 func (n Names) note(ctx context.Context, workspace string, repository int64, earlier, present []string) error {
 	names := union(earlier, present)
 	if repository == 0 || len(names) == len(earlier) {
