@@ -56,8 +56,8 @@ func (e *edits) begin(ctx context.Context, from ReaderPosition) error {
 	})
 }
 
-// pass skips the checkpoints of a run that the reader has read to its end: no client makes an update
-// during a run.
+// pass skips the checkpoints of a run that the reader has read to its end: no client makes an
+// update during a run.
 func (e *edits) pass(run Run) {
 	if e != nil {
 		e.known = max(e.known, run.Checkpoint)
