@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/watch"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
@@ -20,7 +21,10 @@ import (
 const reconnectPause = time.Second
 
 // Logs implements revisionlog.Reader and revisionlog.Appender.
-type Logs struct{ host *wire.Client }
+type Logs struct {
+	host     *wire.Client
+	watchers *watch.Watchers[revisionlog.Log, struct{}]
+}
 
 var (
 	_ revisionlog.Reader   = (*Logs)(nil)
@@ -30,7 +34,9 @@ var (
 // New returns the logs of the host at baseURL. token is the host's own bearer token. If client
 // is nil, a suitable client is used.
 func New(baseURL, token string, client *http.Client) *Logs {
-	return &Logs{wire.NewClient(baseURL, token, client)}
+	r := &Logs{host: wire.NewClient(baseURL, token, client)}
+	r.watchers = watch.New[revisionlog.Log, struct{}](r.listen)
+	return r
 }
 
 // Read returns a page of a log.
@@ -56,44 +62,23 @@ func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) 
 // MaxDelay is zero, as for log files.
 func (r *Logs) MaxDelay() time.Duration { return 0 }
 
-// watcher learns of new lines from one answer of the host, which lasts as long as it does.
-type watcher struct {
-	c     chan struct{}
-	stop  context.CancelFunc
-	ended chan struct{}
-}
-
 // Watch wakes when the host has a new line.
-func (r *Logs) Watch(log revisionlog.Log) revisionlog.Watcher {
+func (r *Logs) Watch(log revisionlog.Log) revisionlog.Watcher { return r.watchers.Add(log) }
+
+// listen wakes the watchers of a log at each line of an answer of the host, which lasts as long as
+// there are watchers.
+func (r *Logs) listen(log revisionlog.Log) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watcher{c: make(chan struct{}, 1), stop: cancel, ended: make(chan struct{})}
 	path := wire.Path(wire.LogChanges, log.Revision, string(log.Kind))
 	go guard.Func(nil, "watch a log", func() {
-		defer close(w.ended)
 		for ctx.Err() == nil {
 			// The host's first message says that it watches. A reader that looks then finds
 			// the lines that were printed before.
-			err := r.host.Listen(ctx, path, w.wake)
+			err := r.host.Listen(ctx, path, func() { r.watchers.Wake(log) })
 			if err != nil && !errors.Is(err, context.Canceled) {
 				clock.Sleep(ctx, reconnectPause)
 			}
 		}
 	})()
-	return w
-}
-
-func (w *watcher) wake() {
-	select {
-	case w.c <- struct{}{}:
-	default:
-	}
-}
-
-// C delivers wake-ups.
-func (w *watcher) C() <-chan struct{} { return w.c }
-
-// Stop ends the watch.
-func (w *watcher) Stop() {
-	w.stop()
-	<-w.ended
+	return cancel
 }

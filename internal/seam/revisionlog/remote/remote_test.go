@@ -73,6 +73,23 @@ func TestReadAndWatch(t *testing.T) {
 	}
 }
 
+// TestWatchersOfOneLog: each is woken, also when another one has stopped.
+func TestWatchersOfOneLog(t *testing.T) {
+	t.Parallel()
+	_, url := host(t)
+	reader, log := remote.New(url, token, nil), revisionlog.Log{Revision: id.New(time.Now()), Kind: revisionlog.Deploy}
+	first := reader.Watch(log)
+	<-first.C() // the host watches
+	second := reader.Watch(log)
+	defer second.Stop()
+	check.Must(t, reader.Append(t.Context(), log, []string{"for both"}))
+	<-first.C()
+	<-second.C()
+	first.Stop()
+	check.Must(t, reader.Append(t.Context(), log, []string{"for one"}))
+	<-second.C()
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	_, url := host(t)
