@@ -44,10 +44,6 @@ type Config struct {
 	// Tools is the ARN of the Lambda layer with the program that the script needs
 	// (cmd/slipway-recipe).
 	Tools string
-	// Registry has the base images of Python and Node agents (the copies of Docker's official
-	// images in ECR's public gallery). BaseImage is the base image of all other agents (Amazon
-	// Linux 2023, like the images of CodeBuild).
-	Registry, BaseImage string
 	// Slots is how many builds of one workspace run or wait in CodeBuild at once, at most
 	// maxSlots; 0 for any number. A build without a slot is a *build.NoCapacity.
 	Slots int
@@ -76,8 +72,11 @@ type Builder struct {
 var _ build.Builder = (*Builder)(nil)
 
 const (
-	defaultRegistry  = "public.ecr.aws/docker/library"
-	defaultBaseImage = "public.ecr.aws/amazonlinux/amazonlinux:2023"
+	// baseRegistry has the base images of Python and Node agents: the copies of Docker's official
+	// images in ECR's public gallery. baseImage is the base image of all other agents, like the
+	// images of CodeBuild.
+	baseRegistry = "public.ecr.aws/docker/library"
+	baseImage    = "public.ecr.aws/amazonlinux/amazonlinux:2023"
 	// maxAttempts is how many times the SDK sends a request that is throttled or fails because
 	// of a fault of the service.
 	maxAttempts = 6
@@ -105,8 +104,6 @@ func New(cfg Config) (*Builder, error) {
 	if cfg.Slots < 0 || cfg.Slots > maxSlots {
 		return nil, fmt.Errorf("open codebuild builder: %d places: there may be at most %d", cfg.Slots, maxSlots)
 	}
-	cfg.Registry = cmp.Or(cfg.Registry, defaultRegistry)
-	cfg.BaseImage = cmp.Or(cfg.BaseImage, defaultBaseImage)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
 	cfg.AWS.RetryMaxAttempts = cmp.Or(cfg.AWS.RetryMaxAttempts, maxAttempts)
 	if cfg.After == nil {

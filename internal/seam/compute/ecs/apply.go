@@ -99,7 +99,7 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 		LaunchType:     types.LaunchTypeFargate,
 		// There is nothing to roll back to: the previous release is a service of its own.
 		DeploymentConfiguration:       replacing(false),
-		HealthCheckGracePeriodSeconds: aws.Int32(int32(cmp.Or(release.ReadyLimit, t.cfg.StartLimit).Seconds())),
+		HealthCheckGracePeriodSeconds: aws.Int32(int32(cmp.Or(release.ReadyLimit, startLimit).Seconds())),
 		LoadBalancers: []types.LoadBalancer{{
 			TargetGroupArn: aws.String(group), ContainerName: aws.String(container), ContainerPort: aws.Int32(port),
 		}},
@@ -144,8 +144,8 @@ func (t *Target) serviceTags(release compute.Release) []types.Tag {
 	return tags
 }
 
-// readyLimit is how long the release of a service may take to become healthy.
-func (t *Target) readyLimit(service *types.Service) time.Duration {
+// readyLimitOf is how long the release of a service may take to become healthy.
+func readyLimitOf(service *types.Service) time.Duration {
 	for _, tag := range service.Tags {
 		if aws.ToString(tag.Key) == tagReadyLimit {
 			if seconds, err := strconv.Atoi(aws.ToString(tag.Value)); err == nil {
@@ -153,7 +153,7 @@ func (t *Target) readyLimit(service *types.Service) time.Duration {
 			}
 		}
 	}
-	return t.cfg.ReadyLimit
+	return readyLimit
 }
 
 // retry starts the tasks of a failed release again.

@@ -177,7 +177,7 @@ func (t *Target) overdue(service *types.Service, current *types.Deployment) bool
 			return false
 		}
 	}
-	return t.cfg.Now().Sub(*current.CreatedAt) > t.readyLimit(service)
+	return t.cfg.Now().Sub(*current.CreatedAt) > readyLimitOf(service)
 }
 
 // latestEvent returns the newest message of the service since the deployment began.

@@ -23,10 +23,10 @@
 // distinguishes three kinds of trouble (failure.go). Trouble that the release causes, for
 // example an image that does not exist or a container that ends, makes the release Failed with
 // a message, at the first time. Trouble that may pass, for example a registry that throttles
-// or a lack of capacity, is left to ECS, which tries again until its circuit breaker or
-// ReadyLimit ends that. Trouble that the platform causes, for example a role that may not read
-// the secret, is an error. The SDK sends requests again that are throttled or meet a fault of
-// a service; any other refusal of a request is an error.
+// or a lack of capacity, is left to ECS, which tries again until its circuit breaker or the
+// release's limit ends that. Trouble that the platform causes, for example a role that may not
+// read the secret, is an error. The SDK sends requests again that are throttled or meet a fault
+// of a service; any other refusal of a request is an error.
 //
 // The number of tasks follows the number of runs (scale.go), between the release's bounds. ECS
 // itself prepares this for a service of Express Mode, so only Await, when the tasks serve, adds
@@ -38,9 +38,9 @@
 //
 // Remove deletes the listener rule, so that no more callers come in, then the service. ECS
 // takes its tasks out of the target group, which lets requests that are under way finish
-// within DrainLimit, and stops them after that. Meanwhile the target group must stay. Remove
-// does not wait for the end of this, because its caller has only seconds. It does not return
-// an error either, because no caller would retry for that long. Instead it marks the target
-// group. Sweep, which a timer and every Remove call, deletes marked target groups whose
+// within compute.DrainLimit, and stops them after that. Meanwhile the target group must stay.
+// Remove does not wait for the end of this, because its caller has only seconds. It does not
+// return an error either, because no caller would retry for that long. Instead it marks the
+// target group. Sweep, which a timer and every Remove call, deletes marked target groups whose
 // service is gone. All other resources are deleted at once.
 package ecs

@@ -141,7 +141,3 @@ func (t *Target) keep(ref compute.Ref, endpoint string) string {
 	t.addresses.Put(ref.Revision, address{endpoint, t.cfg.Now()}, 1)
 	return endpoint
 }
-
-func (t *Target) forget(ref compute.Ref) {
-	t.addresses.Drop(ref.Revision)
-}

@@ -65,7 +65,7 @@ func (t *Target) failureOf(ctx context.Context, service *types.Service, current 
 	case given:
 		return gaveUpFor(last, event, reason)
 	case current != nil && t.overdue(service, current):
-		return overdueFor(last, event, t.readyLimit(service)), nil
+		return overdueFor(last, event, readyLimitOf(service)), nil
 	default:
 		return nil, nil
 	}

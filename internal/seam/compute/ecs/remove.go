@@ -29,7 +29,7 @@ func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 		}
 		err = step(ctx, ref)
 	}
-	t.forget(ref)
+	t.addresses.Drop(ref.Revision)
 	if err != nil {
 		return fmt.Errorf("remove release %s: %w", ref.Revision, err)
 	}

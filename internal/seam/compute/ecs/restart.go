@@ -186,7 +186,7 @@ func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID str
 	current := primaryOf(service)
 	behind := aws.ToString(service.TaskDefinition) != aws.ToString(newest.TaskDefinitionArn)
 	switch {
-	case behind && (restartOf(newest) == restartID || t.cfg.Now().Sub(aws.ToTime(newest.RegisteredAt)) > t.readyLimit(service)):
+	case behind && (restartOf(newest) == restartID || t.cfg.Now().Sub(aws.ToTime(newest.RegisteredAt)) > readyLimitOf(service)):
 		return t.whyNotRestarted(ctx, service, newest, "")
 	case current == nil || aws.ToString(current.TaskDefinition) != aws.ToString(newest.TaskDefinitionArn):
 	case current.RolloutState == types.DeploymentRolloutStateCompleted:
@@ -202,7 +202,7 @@ func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID str
 // giveUp makes a service go back to its serving tasks, because the time of its new tasks is
 // over.
 func (t *Target) giveUp(ctx context.Context, ref compute.Ref, service *types.Service, newest *types.TaskDefinition, current *types.Deployment) (compute.Status, error) {
-	status := *overdueFor("", latestEvent(service, current), t.readyLimit(service))
+	status := *overdueFor("", latestEvent(service, current), readyLimitOf(service))
 	for _, d := range service.Deployments {
 		if before := aws.ToString(d.TaskDefinition); before != aws.ToString(newest.TaskDefinitionArn) {
 			return status, t.moveTo(ctx, ref, before)

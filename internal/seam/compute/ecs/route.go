@@ -43,7 +43,7 @@ func (t *Target) route(ctx context.Context, ref compute.Ref) (string, error) {
 	_, err = t.elb.ModifyTargetGroupAttributes(ctx, &elb.ModifyTargetGroupAttributesInput{
 		TargetGroupArn: aws.String(group),
 		Attributes: []types.TargetGroupAttribute{{
-			Key: aws.String("deregistration_delay.timeout_seconds"), Value: aws.String(strconv.Itoa(int(t.cfg.DrainLimit.Seconds()))),
+			Key: aws.String("deregistration_delay.timeout_seconds"), Value: aws.String(strconv.Itoa(int(compute.DrainLimit.Seconds()))),
 		}},
 	})
 	if err != nil {

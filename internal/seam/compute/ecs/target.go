@@ -56,12 +56,6 @@ type Config struct {
 	PublicIP bool
 	// Hasher makes the invoke tokens.
 	Hasher secret.Hasher
-	// DrainLimit is how long Remove lets callers finish (10 min; AWS allows up to one hour).
-	DrainLimit time.Duration
-	// ReadyLimit is how long a release may take to become healthy (10 min). StartLimit is how
-	// long its container may take to answer GET /ping once it runs (5 min). A release may have
-	// a limit of its own, which replaces both.
-	ReadyLimit, StartLimit time.Duration
 	// Now and After are the clock. After is used for the time between two polls (time.After).
 	Now   clock.Clock
 	After func(time.Duration) <-chan time.Time
@@ -69,13 +63,15 @@ type Config struct {
 
 // Target implements compute.Target.
 type Target struct {
-	cfg       Config
-	names     names
-	ecs       *ecs.Client
-	elb       *elasticloadbalancingv2.Client
-	scaling   *applicationautoscaling.Client
-	secrets   *secretsmanager.Client
-	addresses addressCache
+	cfg     Config
+	names   names
+	ecs     *ecs.Client
+	elb     *elasticloadbalancingv2.Client
+	scaling *applicationautoscaling.Client
+	secrets *secretsmanager.Client
+	// addresses are the addresses of Express services, by revision, so that most runs take no call
+	// of ECS.
+	addresses *lru.Cache[string, address]
 }
 
 const (
@@ -85,10 +81,6 @@ const (
 	// may have deleted the service and created it again, with another address.
 	addressKept = 5 * time.Minute
 )
-
-// addressCache keeps the addresses of Express services, by revision, so that most runs take no call
-// of ECS.
-type addressCache struct{ *lru.Cache[string, address] }
 
 // address is the URL of a release, as it was read from ECS at a time.
 type address struct {
@@ -102,6 +94,11 @@ var (
 	_ compute.Restarter = (*Target)(nil)
 )
 
+// readyLimit is how long a release may take to become healthy, and startLimit is how long its
+// container may take to answer GET /ping once it runs. A release may have a limit of its own, which
+// replaces both.
+const readyLimit, startLimit = 10 * time.Minute, 5 * time.Minute
+
 // maxAttempts is how often the SDK sends a request that is throttled or meets a fault of the
 // service.
 const maxAttempts = 6
@@ -110,9 +107,6 @@ const maxAttempts = 6
 func New(cfg Config) (*Target, error) {
 	cfg.Compute = cmp.Or(cfg.Compute, Fargate)
 	cfg.Architecture = cmp.Or(cfg.Architecture, "ARM64")
-	cfg.DrainLimit = cmp.Or(cfg.DrainLimit, compute.DrainLimit)
-	cfg.ReadyLimit = cmp.Or(cfg.ReadyLimit, 10*time.Minute)
-	cfg.StartLimit = cmp.Or(cfg.StartLimit, 5*time.Minute)
 	cfg.AWS.RetryMaxAttempts = cmp.Or(cfg.AWS.RetryMaxAttempts, maxAttempts)
 	if cfg.Now == nil {
 		cfg.Now = clock.System
@@ -134,7 +128,7 @@ func New(cfg Config) (*Target, error) {
 		elb:       elasticloadbalancingv2.NewFromConfig(cfg.AWS),
 		scaling:   applicationautoscaling.NewFromConfig(cfg.AWS),
 		secrets:   secretsmanager.NewFromConfig(cfg.AWS),
-		addresses: addressCache{lru.New[string, address](maxAddresses)},
+		addresses: lru.New[string, address](maxAddresses),
 	}, nil
 }
 
