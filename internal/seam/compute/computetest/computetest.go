@@ -5,14 +5,11 @@ package computetest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -73,12 +70,8 @@ func environment(f fixture) {
 	r := NewRelease(Serve, "FROM=artifact", "BOTH=artifact", "SLIPWAY_INVOKE_TOKEN=forged")
 	r.Env["BOTH"] = "release"
 	f.healthy(r)
-	var got []string
-	check.Must(f.T, json.Unmarshal([]byte(f.ask(r, "environment")), &got))
 	for _, want := range []string{"FROM=artifact", "BOTH=release", "SLIPWAY_INVOKE_TOKEN=" + r.Token} {
-		if !slices.Contains(got, want) {
-			f.Errorf("the agent does not have %s", want)
-		}
+		f.wantVariable(r, want)
 	}
 }
 
@@ -129,11 +122,7 @@ func wrongToken(f fixture) {
 func timeIsOver(f fixture) {
 	r := NewRelease(Deaf)
 	f.apply(r)
-	ended, cancel := context.WithCancel(f.context())
-	cancel()
-	short, cancel := context.WithTimeout(f.context(), 50*time.Millisecond)
-	defer cancel()
-	for _, ctx := range []context.Context{ended, short} {
+	for _, ctx := range f.shortContexts() {
 		if got, err := f.target.Await(ctx, r.Ref); err != nil || got.State != compute.Progressing || got.Message == "" {
 			f.Errorf("got %+v, %v; want progressing", got, err)
 		}

@@ -154,6 +154,15 @@ func (f fixture) context() context.Context {
 	return ctx
 }
 
+// shortContexts are a context that has ended, and one that ends soon.
+func (f fixture) shortContexts() []context.Context {
+	ended, cancel := context.WithCancel(f.context())
+	cancel()
+	short, cancel := context.WithTimeout(f.context(), 50*time.Millisecond)
+	f.Cleanup(cancel)
+	return []context.Context{ended, short}
+}
+
 func (f fixture) apply(r compute.Release) {
 	f.Helper()
 	check.Must(f.T, f.target.Apply(f.context(), r))

@@ -1,7 +1,6 @@
 package computetest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -57,6 +56,14 @@ func (f fixture) wantRestart(r compute.Release, restartID string, state compute.
 	return got
 }
 
+// healthyAfter is healthy for an agent that asks whether to go on.
+func (f fixture) healthyAfter(asks Switchboard, r compute.Release) {
+	f.Helper()
+	f.apply(r)
+	asks.Accept().Say("go on")
+	f.want(r, compute.Healthy, "")
+}
+
 // wantVariable checks a variable of an agent's environment.
 func (f fixture) wantVariable(r compute.Release, want string) {
 	f.Helper()
@@ -72,9 +79,7 @@ func succeeded(f fixture) {
 	asks, calls := NewSwitchboard(f.T), NewSwitchboard(f.T)
 	r := NewRelease(Serve, "ASK="+asks.Address(), "CALL="+calls.Address())
 	r.Env["VALUE"] = "old"
-	f.apply(r)
-	asks.Accept().Say("go on")
-	f.want(r, compute.Healthy, "")
+	f.healthyAfter(asks, r)
 	first := calls.Accept()
 	pid := first.Hear()
 	before := f.hold(f.context(), r)
@@ -185,9 +190,7 @@ func restartedOnce(f fixture) {
 func superseded(f fixture) {
 	asks := NewSwitchboard(f.T)
 	r := NewRelease(Serve, "ASK="+asks.Address())
-	f.apply(r)
-	asks.Accept().Say("go on")
-	f.want(r, compute.Healthy, "")
+	f.healthyAfter(asks, r)
 	one := f.restart(r, "VALUE", "one")
 	first := asks.Accept()
 	other := f.restart(r, "VALUE", "other")
@@ -204,9 +207,7 @@ func superseded(f fixture) {
 func removedMeanwhile(f fixture) {
 	asks, calls := NewSwitchboard(f.T), NewSwitchboard(f.T)
 	r := NewRelease(Serve, "ASK="+asks.Address(), "CALL="+calls.Address())
-	f.apply(r)
-	asks.Accept().Say("go on")
-	f.want(r, compute.Healthy, "")
+	f.healthyAfter(asks, r)
 	first := calls.Accept()
 	first.Hear()
 	before := f.hold(f.context(), r)
@@ -236,11 +237,7 @@ func restartTimeIsOver(f fixture) {
 	r := NewRelease(Serve)
 	f.healthy(r)
 	restartID := f.restart(r, "AGENT", Deaf)
-	ended, cancel := context.WithCancel(f.context())
-	cancel()
-	short, cancel := context.WithTimeout(f.context(), 50*time.Millisecond)
-	defer cancel()
-	for _, ctx := range []context.Context{ended, short} {
+	for _, ctx := range f.shortContexts() {
 		if got, err := f.restarter().AwaitRestart(ctx, r.Ref, restartID); err != nil || got.State != compute.Progressing || got.Message == "" {
 			f.Errorf("got %+v, %v; want progressing", got, err)
 		}

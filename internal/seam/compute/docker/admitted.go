@@ -38,7 +38,7 @@ func admission(named reference.Named, imageID string) string {
 // engine has pulled the image for it. The caller holds e.noting.
 func (e *engine) noteAdmitted(ref compute.Ref, named reference.Named, imageID string, pulled []string) error {
 	note := admission(named, imageID)
-	before, err := e.notes(note)
+	before, err := e.notes("*", note)
 	if err != nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func (e *engine) noteAdmitted(ref compute.Ref, named reference.Named, imageID st
 	return nil
 }
 
-// notes are the files in which releases of all workspaces note an image.
-func (e *engine) notes(note string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(e.admissions("*", "*"), note))
+// notes are the files in which releases of a workspace, or of all workspaces ("*"), note an image.
+func (e *engine) notes(workspace, note string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(e.admissions(workspace, "*"), note))
 	if err != nil {
 		return nil, fmt.Errorf("look for the note of an image: %w", err)
 	}
@@ -84,7 +84,7 @@ func (e *engine) forget(ctx context.Context, ref compute.Ref) error {
 	}
 	failed = errors.Join(failed, os.RemoveAll(dir))
 	for note, names := range pulled {
-		others, err := e.notes(note)
+		others, err := e.notes("*", note)
 		failed = errors.Join(failed, err)
 		if err != nil || len(others) > 0 {
 			continue
@@ -108,13 +108,4 @@ func (e *engine) removeName(ctx context.Context, name, note string) error {
 		_, err = e.client.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
 	}
 	return ignoreGone(err)
-}
-
-// wasAdmitted reports whether a registry has given an image to a release of the workspace.
-func (e *engine) wasAdmitted(ref compute.Ref, named reference.Named, imageID string) (bool, error) {
-	files, err := filepath.Glob(filepath.Join(e.admissions(ref.Workspace, "*"), admission(named, imageID)))
-	if err != nil {
-		return false, fmt.Errorf("look for the note of an image: %w", err)
-	}
-	return len(files) > 0, nil
 }

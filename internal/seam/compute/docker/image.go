@@ -107,11 +107,11 @@ func (e *engine) admit(ctx context.Context, image string, named reference.Named,
 // registry has given to the release's workspace before. Another workspace may have pulled the
 // image, and no registry may have it.
 func (e *engine) useWithoutAnswer(ref compute.Ref, image string, named reference.Named, imageID string, silence error) error {
-	before, err := e.wasAdmitted(ref, named, imageID)
+	before, err := e.notes(ref.Workspace, admission(named, imageID))
 	if err != nil {
 		return err
 	}
-	if !before {
+	if len(before) == 0 {
 		return fmt.Errorf("its registry does not give it now, and has not given the image that is on this machine to this workspace before (%w)", silence)
 	}
 	e.cfg.Log.Warn("the registry of an image does not answer, the image that is on this machine is used", "image", image, "error", silence)

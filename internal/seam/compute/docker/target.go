@@ -49,17 +49,11 @@ type Config struct {
 	Try   replica.Try
 }
 
-// Target implements compute.Target.
+// Target implements compute.Target as replica.Target does.
 type Target struct {
 	*replica.Target
 	engine *engine
 }
-
-var (
-	_ compute.Target    = (*Target)(nil)
-	_ compute.Minder    = (*Target)(nil)
-	_ compute.Restarter = (*Target)(nil)
-)
 
 // engine is the replica.Host of containers.
 type engine struct {

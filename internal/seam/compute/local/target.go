@@ -35,28 +35,17 @@ func New(processes, containers MachineTarget) *Target {
 
 // Apply makes the release run as a container or as processes, by its artifact.
 func (t *Target) Apply(ctx context.Context, release compute.Release) error {
-	t.note(release)
-	return t.of(release.Ref).Apply(ctx, release)
+	return t.choose(release).Apply(ctx, release)
 }
 
 // Restart starts the release's agents again.
 func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
-	t.note(release)
-	return t.of(release.Ref).Restart(ctx, release, restartID)
+	return t.choose(release).Restart(ctx, release, restartID)
 }
 
 // AwaitRestart returns how a restart has ended.
 func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	return t.of(ref).AwaitRestart(ctx, ref, restartID)
-}
-
-// note remembers which target runs the release.
-func (t *Target) note(release compute.Release) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if release.Artifact.Image != "" {
-		t.contained[release.Revision] = true
-	}
 }
 
 // Await returns the release's status.
@@ -86,6 +75,16 @@ func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 	delete(t.contained, ref.Revision)
 	t.mu.Unlock()
 	return target.Remove(ctx, ref)
+}
+
+// choose returns the target that runs the release, and remembers it.
+func (t *Target) choose(release compute.Release) MachineTarget {
+	if release.Artifact.Image != "" {
+		t.mu.Lock()
+		t.contained[release.Revision] = true
+		t.mu.Unlock()
+	}
+	return t.of(release.Ref)
 }
 
 func (t *Target) of(ref compute.Ref) MachineTarget {

@@ -23,18 +23,13 @@ type looks struct{ next time.Time }
 // due reports whether there may be a look again.
 func (l *looks) due() bool { return !time.Now().Before(l.next) }
 
-// look looks if it may.
+// look looks if it may. A look that panics is over; the next look may do better.
 func (l *looks) look(log *slog.Logger, what string, look func()) {
 	if !l.due() {
 		return
 	}
 	began := time.Now()
-	if err := guard.Run(log, what, func() error {
-		look()
-		return nil
-	}); err != nil {
-		log.Error("could not "+what, "error", err)
-	}
+	guard.Func(log, what, look)()
 	l.next = time.Now().Add(min(looksPart*time.Since(began), longestPause))
 }
 

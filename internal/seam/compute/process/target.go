@@ -58,19 +58,13 @@ type Config struct {
 	Try   replica.Try
 }
 
-// Target implements compute.Target.
+// Target implements compute.Target as replica.Target does.
 type Target struct {
 	*replica.Target
 	sockets *sockets
 	// release lets another server use the directory; calling it again does nothing.
 	release func() error
 }
-
-var (
-	_ compute.Target    = (*Target)(nil)
-	_ compute.Minder    = (*Target)(nil)
-	_ compute.Restarter = (*Target)(nil)
-)
 
 // machine is the replica.Host of processes.
 type machine struct {
