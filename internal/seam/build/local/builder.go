@@ -124,12 +124,11 @@ type Builder struct {
 	// installing is held while the builder installs something that all builds use.
 	installing sync.Mutex
 	tools      tools
-	homes      homes
 	// proxy makes the connections of git.
 	proxy *outbound.Proxy
-	// environments are the environments that Python builds share.
-	environments environments
-	sizes        sizes
+	// homes are the homes that builds use, environments the environments that Python builds share.
+	homes, environments uses
+	sizes               sizes
 
 	mu      sync.Mutex
 	closed  bool

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -25,14 +24,11 @@ const (
 	staged = "environment"
 )
 
-// environments are the Python packages of lock states, installed and compiled to bytecode once
-// for all builds of a workspace that have the state. Builds and agents only read them: an
-// agent that an attacker controls cannot change files that another revision runs. The same files
-// of different environments are one file. An environment is there as long as a build uses it.
-type environments struct {
-	mu sync.Mutex
-	of map[string]string // by revision, relative to the directory of kept files
-}
+// An environment has the Python packages of a lock state, installed and compiled to bytecode once
+// for all builds of a workspace that have the state. Builds and agents only read it: an agent that
+// an attacker controls cannot change files that another revision runs. The same files of different
+// environments are one file. An environment is there as long as a build uses it. Its name is
+// relative to the directory of kept files.
 
 // openEnvironments reads which environments are used.
 func (b *Builder) openEnvironments() (err error) {
@@ -94,10 +90,10 @@ func (j *job) enterEnvironment(name string) (exists bool, err error) {
 	b.environments.mu.Lock()
 	defer b.environments.mu.Unlock()
 	err = touch(filepath.Join(b.cfg.Dir, "kept", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
 		return false, err
 	}
 	b.environments.of[j.spec.Revision] = name
@@ -107,10 +103,7 @@ func (j *job) enterEnvironment(name string) (exists bool, err error) {
 // leaveEnvironment notes that a build is gone, and erases the environments that are kept for
 // no build.
 func (b *Builder) leaveEnvironment(revision string) error {
-	b.environments.mu.Lock()
-	left, used := b.environments.of[revision]
-	delete(b.environments.of, revision)
-	b.environments.mu.Unlock()
+	left, used := b.environments.leave(revision)
 	if !used {
 		return nil
 	}

@@ -24,39 +24,34 @@ const homeRest = 24 * time.Hour
 // homeNote is the file of a build's record that names the home that the build has used.
 const homeNote = "home"
 
-// home is a home directory of builds. The builds of a workspace share a home, so that a second
-// build finds the files that the first build downloaded and compiled. Other workspaces do not
-// share it, because a build could plant something in it.
+// The builds of a workspace share a home, so that a second build finds the files that the first
+// build downloaded and compiled. Other workspaces do not share it, because a build could plant
+// something in it. The name of a home is the id of its workspace and a number.
 //
 // A home is there as long as a build that has used it, because an agent may run programs from
 // it, for example an interpreter. A home that takes more disk than it may gets no more builds:
 // the next build begins another home. When the last home of a workspace is erased, the files
 // that are kept for its builds are erased, too.
-type home struct {
-	workspace string
-	number    int
+
+// uses stores the name of the directory that each build uses, as a note of its record says.
+type uses struct {
+	mu sync.Mutex
+	of map[string]string // by revision
 }
 
-// homes stores which home each build has used.
-type homes struct {
-	mu sync.Mutex
-	of map[string]home // by revision
+// leave forgets the use of a build that is gone.
+func (u *uses) leave(revision string) (left string, used bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	left, used = u.of[revision]
+	delete(u.of, revision)
+	return left, used
 }
 
 // openHomes reads which homes are used, and erases the files that an earlier server has left.
-func (b *Builder) openHomes() error {
-	b.homes.of = map[string]home{}
-	notes, err := b.notes(homeNote)
-	if err != nil {
+func (b *Builder) openHomes() (err error) {
+	if b.homes.of, err = b.notes(homeNote); err != nil {
 		return err
-	}
-	for revision, note := range notes {
-		workspace, number := filepath.Split(note)
-		used := home{workspace: filepath.Clean(workspace)}
-		if used.number, err = strconv.Atoi(number); err != nil {
-			return fmt.Errorf("read home of revision %s: %w", revision, err)
-		}
-		b.homes.of[revision] = used
 	}
 	// Any build could have left a file that cannot be erased.
 	if err := errors.Join(child.RemoveFiles(b.erasedDir()), b.eraseHomes()); err != nil {
@@ -88,18 +83,15 @@ func (b *Builder) notes(name string) (map[string]string, error) {
 // enterHome gives a build the newest home of its workspace. It makes the home, and the
 // directory of the files that are kept for the workspace.
 func (b *Builder) enterHome(workspace, revision string) (dir string, err error) {
-	entered := home{workspace, 1}
-	homes, err := b.homesOf(workspace)
+	_, number, err := b.homesOf(workspace)
 	if err != nil {
 		return "", err
 	}
-	for number := range homes {
-		entered.number = max(entered.number, number)
+	name := homeName(workspace, number)
+	if takesMore(b.homeDir(name), b.cfg.HomeMB) {
+		name = homeName(workspace, number+1)
 	}
-	if takesMore(b.homeDir(entered), b.cfg.HomeMB) {
-		entered.number++
-	}
-	dir = b.homeDir(entered)
+	dir = b.homeDir(name)
 	b.homes.mu.Lock()
 	defer b.homes.mu.Unlock()
 	if err := b.makeHome(dir); err != nil {
@@ -108,8 +100,8 @@ func (b *Builder) enterHome(workspace, revision string) (dir string, err error) 
 	if err := makeDirs(b.keptOf(workspace)); err != nil {
 		return "", err
 	}
-	b.homes.of[revision] = entered
-	return dir, replaceFile(filepath.Join(b.recordOf(revision), homeNote), []byte(filepath.Join(workspace, strconv.Itoa(entered.number))))
+	b.homes.of[revision] = name
+	return dir, replaceFile(filepath.Join(b.recordOf(revision), homeNote), []byte(name))
 }
 
 // makeHome makes a home if it is not there yet, with the settings of tools that would disturb each
@@ -140,10 +132,7 @@ func (b *Builder) makeHome(dir string) error {
 
 // leaveHome notes that a build is gone, and erases the homes that have not been used for long.
 func (b *Builder) leaveHome(revision string) error {
-	b.homes.mu.Lock()
-	left, used := b.homes.of[revision]
-	delete(b.homes.of, revision)
-	b.homes.mu.Unlock()
+	left, used := b.homes.leave(revision)
 	if !used {
 		return nil
 	}
@@ -170,19 +159,19 @@ func (b *Builder) unusedHomes() (unused []string, err error) {
 		return nil, err
 	}
 	for _, workspace := range workspaces {
-		homes, err := b.homesOf(workspace.Name())
+		homes, _, err := b.homesOf(workspace.Name())
 		if err != nil {
 			return nil, err
 		}
-		for _, used := range b.homes.of {
-			if used.workspace == workspace.Name() {
-				homes[used.number] = time.Now()
+		for _, name := range b.homes.of {
+			if filepath.Dir(name) == workspace.Name() {
+				homes[name] = time.Now()
 			}
 		}
 		resting := len(homes)
-		for number, used := range homes {
+		for name, used := range homes {
 			if time.Since(used) >= homeRest {
-				unused = append(unused, b.homeDir(home{workspace.Name(), number}))
+				unused = append(unused, b.homeDir(name))
 				resting--
 			}
 		}
@@ -193,14 +182,14 @@ func (b *Builder) unusedHomes() (unused []string, err error) {
 	return unused, nil
 }
 
-// homesOf returns the numbers of the homes that a workspace has, each with the time at which a
-// build last entered or left it, or a later time.
-func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
+// homesOf returns the homes that a workspace has, each with the time at which a build last entered
+// or left it, or a later time, and the number of the newest home, 1 if there is no home yet.
+func (b *Builder) homesOf(workspace string) (homes map[string]time.Time, newest int, err error) {
 	entries, err := listed(filepath.Join(b.cfg.Dir, "cache", workspace))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	homes := map[int]time.Time{}
+	homes, newest = map[string]time.Time{}, 1
 	for _, entry := range entries {
 		number, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -211,11 +200,16 @@ func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
 			continue // another build's end has just erased it
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		homes[number] = info.ModTime()
+		homes[homeName(workspace, number)] = info.ModTime()
+		newest = max(newest, number)
 	}
-	return homes, nil
+	return homes, newest, nil
+}
+
+func homeName(workspace string, number int) string {
+	return filepath.Join(workspace, strconv.Itoa(number))
 }
 
 // listed returns the entries of a directory. The directory may be absent.
@@ -286,8 +280,6 @@ func touch(path string) error {
 	return os.Chtimes(path, now, now)
 }
 
-func (b *Builder) homeDir(h home) string {
-	return filepath.Join(b.cfg.Dir, "cache", h.workspace, strconv.Itoa(h.number))
-}
+func (b *Builder) homeDir(name string) string { return filepath.Join(b.cfg.Dir, "cache", name) }
 
 func (b *Builder) erasedDir() string { return filepath.Join(b.cfg.Dir, "erased") }

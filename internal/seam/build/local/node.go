@@ -24,8 +24,11 @@ func (j *job) installNode(ctx context.Context, tree string, config framework.Con
 		return build.Artifact{}, err
 	}
 	j.record.LanguageVersion = version
-	runtimeDir, err := j.nodeRuntime(ctx)
+	runtimeDir, err := j.builder.runtimeDir(framework.Node)
 	if err != nil {
+		return build.Artifact{}, err
+	}
+	if err := j.installOwn(ctx, runtimeDir, "the Node runtime"); err != nil {
 		return build.Artifact{}, err
 	}
 	install, kept, err := j.installCommand(tree, config, version)
@@ -119,16 +122,6 @@ func (j *job) installCommand(tree string, config framework.Config, nodeVersion s
 // shellStep is a shell command of the deployment.
 func shellStep(what, command, dir, reason string) step {
 	return step{what: what, text: strconv.Quote(command), args: []string{"sh", "-c", command}, dir: dir, reason: reason}
-}
-
-// nodeRuntime returns the runtime's directory with its own packages installed. They are
-// installed once.
-func (j *job) nodeRuntime(ctx context.Context) (string, error) {
-	dir, err := j.builder.runtimeDir(framework.Node)
-	if err != nil {
-		return "", err
-	}
-	return dir, j.installOwn(ctx, dir, "the Node runtime")
 }
 
 // installOwn installs the packages of a directory of the platform, once.
