@@ -87,6 +87,17 @@ func NeedKey(Environment) []string { return []string{variableKey} }
 // NeedEngine names the needs of functions that start workflows.
 func NeedEngine(Environment) []string { return []string{variableStateMachines} }
 
+// NeedOnAWS names the needs of functions whose agents run on AWS. Functions whose agents run on a
+// machine do not have them.
+func NeedOnAWS(names ...string) Need {
+	return func(env Environment) []string {
+		if env.IsHosted() {
+			return nil
+		}
+		return names
+	}
+}
+
 // ReadEnvironment reads the variables and names all that are missing.
 func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, error) {
 	env := Environment{
@@ -158,7 +169,7 @@ func (e Environment) quotas() (quota.Limits, error) {
 			limits = limits.Within(name, max(1, capacity/divisor))
 		}
 	}
-	if e.Get(variableCompute) == "ecs" && e.Get(VariableHost) == "" {
+	if e.Get(variableCompute) == "ecs" && !e.IsHosted() {
 		limits = limits.Within(quota.Deployments, fargateReleases/4) // two while each rolls out
 	}
 	return limits, nil
@@ -170,6 +181,9 @@ const fargateReleases = 100
 
 // Get returns any variable.
 func (e Environment) Get(name string) string { return e.getenv(name) }
+
+// IsHosted reports whether agents are processes of the machine that the functions run on.
+func (e Environment) IsHosted() bool { return e.Get(VariableHost) != "" }
 
 // List returns a variable that holds a comma-separated list.
 func (e Environment) List(name string) []string {

@@ -198,7 +198,7 @@ func (s *Stack) Deployments() *deployment.Store {
 // unsupported returns the parts of a ResourceSpec that agents on ECS cannot have. If a machine
 // is their host, it may give them more.
 func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []string {
-	if s.Get(VariableHost) != "" {
+	if s.IsHosted() {
 		return nil
 	}
 	return pod.Unsupported(resourceSpec, secrets)

@@ -1,3 +1,6 @@
+// Package agents adds to a stack the place where agents run: ECS or, for functions that run on
+// a developer's machine, that machine. Package stack/rollouts adds how agents are built and
+// released.
 package agents
 
 import (
@@ -26,9 +29,6 @@ type Agents struct {
 
 // Of returns the agents of a stack.
 func Of(s *stack.Stack) *Agents { return &Agents{Stack: s} }
-
-// IsHosted reports whether agents are processes of the machine that the functions run on.
-func (a *Agents) IsHosted() bool { return a.Get(stack.VariableHost) != "" }
 
 // Target is the place where agents run: the stack's own place, if it has a place, or a
 // listener. The agents' tokens are derived from the stack's key, so the first call reads that

@@ -1,6 +1,9 @@
 package agents
 
-import "github.com/slipway-run/slipway/internal/host/stack"
+import (
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+)
 
 // VariableNamePrefix names the prefix of all names that are made for agents.
 const VariableNamePrefix = "SLIPWAY_NAME_PREFIX"
@@ -19,22 +22,20 @@ const (
 	variableVPC                = "SLIPWAY_VPC"
 	variableListener           = "SLIPWAY_ALB_LISTENER"
 	variableALB                = "SLIPWAY_ALB_URL"
-
-	computeExpress = "express"
 )
 
 // hasOwnTarget reports whether the stack has a target of its own for agents. A stack without a
 // network for agents serves everything else, and rollouts end with a message.
 func hasOwnTarget(env stack.Environment) bool {
-	return env.Get(stack.VariableHost) != "" || env.Get(variableSubnets) != ""
+	return env.IsHosted() || env.Get(variableSubnets) != ""
 }
 
 // NeedTarget names the needs of functions that invoke agents.
 func NeedTarget(env stack.Environment) []string {
 	switch {
-	case env.Get(stack.VariableHost) != "" || !hasOwnTarget(env):
+	case env.IsHosted() || !hasOwnTarget(env):
 		return nil
-	case env.Get(variableCompute) == computeExpress:
+	case env.Get(variableCompute) == ecs.Express:
 		return []string{VariableNamePrefix, variableCluster, variableInfrastructureRole}
 	default:
 		return []string{variableALB}
@@ -43,11 +44,11 @@ func NeedTarget(env stack.Environment) []string {
 
 // NeedOwnTarget names the needs of functions that release agents.
 func NeedOwnTarget(env stack.Environment) []string {
-	if env.Get(stack.VariableHost) != "" || !hasOwnTarget(env) {
+	if env.IsHosted() || !hasOwnTarget(env) {
 		return nil
 	}
 	names := []string{variableCluster, variableSecurityGroups, variableExecutionRole, variableLogGroup}
-	if env.Get(variableCompute) != computeExpress {
+	if env.Get(variableCompute) != ecs.Express {
 		names = append(names, variableVPC, variableListener)
 	}
 	return append(names, NeedTarget(env)...)

@@ -18,16 +18,11 @@ const (
 // Of returns the registry of a stack. It is nil if agents are processes of a machine, because
 // such a machine runs no images.
 func Of(s *stack.Stack) (registry.Registry, error) {
-	if s.Get(stack.VariableHost) != "" {
+	if s.IsHosted() {
 		return nil, nil
 	}
 	return ecr.New(ecr.Config{AWS: s.AWS, Prefix: s.Get(variableRepository), Role: s.Get(variableRole), Now: clock.System})
 }
 
 // Need names the needs of functions that use the registry.
-func Need(env stack.Environment) []string {
-	if env.Get(stack.VariableHost) != "" {
-		return nil
-	}
-	return []string{variableRepository, variableRole}
-}
+var Need = stack.NeedOnAWS(variableRepository, variableRole)

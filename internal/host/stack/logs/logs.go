@@ -33,9 +33,4 @@ func Of(s *stack.Stack) *deployment.Logs {
 }
 
 // Need names the needs of functions that use logs.
-func Need(env stack.Environment) []string {
-	if env.Get(stack.VariableHost) != "" {
-		return nil
-	}
-	return []string{variableAgentLog, variableBuildLog}
-}
+var Need = stack.NeedOnAWS(variableAgentLog, variableBuildLog)

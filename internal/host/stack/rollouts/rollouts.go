@@ -1,3 +1,6 @@
+// Package rollouts adds to a stack how agents are built and released, for the functions that do
+// this: functions that only invoke agents need not contain CodeBuild's and ECR's clients, which
+// are large and take time to start even if they are not used.
 package rollouts
 
 import (
@@ -33,7 +36,7 @@ const (
 
 // Need names the needs of functions that build and release agents.
 func Need(env stack.Environment) []string {
-	if env.Get(stack.VariableHost) != "" {
+	if env.IsHosted() {
 		return nil
 	}
 	return slices.Concat([]string{agents.VariableNamePrefix, variableProject, variableWorkspaceBuilds, variableRepository, variableBuildTools}, images.Need(env), uploads.Need(env), agents.NeedOwnTarget(env))

@@ -9,10 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 )
 
-// Names of the variables.
-const (
-	variableBucket = "SLIPWAY_UPLOAD_BUCKET"
-)
+// variableBucket names the variable.
+const variableBucket = "SLIPWAY_UPLOAD_BUCKET"
 
 // Of returns the uploads of a stack: in its bucket, or on the machine that builds them.
 func Of(s *stack.Stack) upload.Store {
@@ -26,9 +24,4 @@ func Of(s *stack.Stack) upload.Store {
 func Bucket(s *stack.Stack) *s3.Store { return s3.New(s.AWS, s.Get(variableBucket)) }
 
 // Need names the needs of functions that use uploads.
-func Need(env stack.Environment) []string {
-	if env.Get(stack.VariableHost) != "" {
-		return nil
-	}
-	return []string{variableBucket}
-}
+var Need = stack.NeedOnAWS(variableBucket)
