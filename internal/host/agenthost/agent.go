@@ -69,7 +69,7 @@ func (h *Host) acquire(w http.ResponseWriter, r *http.Request) (compute.Endpoint
 	defer cancel()
 	now, end := context.WithCancel(r.Context())
 	end()
-	if serves, err := compute.Serves(now, h.cfg.Target, refOf(r)); err == nil && !serves {
+	if serves, err := h.cfg.Target.Serves(now, refOf(r)); err == nil && !serves {
 		wait = now
 	}
 	endpoint, done, err := h.cfg.Target.Acquire(wait, refOf(r))

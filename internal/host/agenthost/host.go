@@ -34,7 +34,7 @@ type Config struct {
 	Sealer secret.Sealer
 	// Token is the bearer token that the host's own clients must show.
 	Token   string
-	Target  compute.Target
+	Target  compute.MachineTarget
 	Builder build.Builder
 	// Uploads are the sources of builds without a repository; nil accepts no uploads.
 	Uploads Uploads

@@ -19,13 +19,15 @@ import (
 
 // at is a target whose agent answers at a URL.
 type at struct {
-	compute.Target
+	compute.MachineTarget
 	endpoint compute.Endpoint
 }
 
 func (a at) Acquire(context.Context, compute.Ref) (compute.Endpoint, func(), error) {
 	return a.endpoint, func() {}, nil
 }
+
+func (a at) Serves(context.Context, compute.Ref) (bool, error) { return true, nil }
 
 // held is a connection whose writer goes on only when it is let go: this imitates a machine
 // that is so busy that the agent answers first.

@@ -108,7 +108,7 @@ func TestInvocationOfWhatDoesNotRun(t *testing.T) {
 
 // elusive is a target whose agent is not at the address that it returns.
 type elusive struct {
-	compute.Target
+	compute.MachineTarget
 	endpoint compute.Endpoint
 	err      error
 }
@@ -131,7 +131,10 @@ func TestAgentCannotBeReached(t *testing.T) {
 		{elusive{endpoint: compute.Endpoint{URL: "http://%zz"}}, 500, "parse"},
 		{elusive{err: errors.New("no disks")}, 500, "no disks"},
 	} {
-		m := newMachine(t, t.TempDir(), func(cfg *agenthost.Config) { c.target.Target, cfg.Target = cfg.Target, c.target })
+		m := newMachine(t, t.TempDir(), func(cfg *agenthost.Config) {
+			c.target.MachineTarget = cfg.Target
+			cfg.Target = c.target
+		})
 		status, detail := request(t, "GET", m.url+pathOf(wire.Agent, r.Ref)+"/ping", "", nil)
 		if status != c.status || !strings.HasPrefix(detail, c.want) {
 			t.Errorf("got %d %s, want %d %s", status, detail, c.status, c.want)
@@ -157,7 +160,7 @@ func TestRequestIsPassedOn(t *testing.T) {
 	t.Cleanup(agent.Close)
 	r := computetest.NewRelease("")
 	m := newMachine(t, t.TempDir(), func(c *agenthost.Config) {
-		c.Target = elusive{Target: c.Target, endpoint: compute.Endpoint{URL: agent.URL, Token: r.Token}}
+		c.Target = elusive{MachineTarget: c.Target, endpoint: compute.Endpoint{URL: agent.URL, Token: r.Token}}
 	})
 	sent, err := http.NewRequestWithContext(patience(t), http.MethodPost, m.url+pathOf(wire.Agent, r.Ref)+"/invocations", strings.NewReader("{}"))
 	check.Must(t, err)
@@ -203,7 +206,7 @@ func TestVisitsArePassedOn(t *testing.T) {
 	t.Cleanup(agent.Close)
 	r := computetest.NewRelease("")
 	m := newMachine(t, t.TempDir(), func(c *agenthost.Config) {
-		c.Target = elusive{Target: c.Target, endpoint: compute.Endpoint{URL: agent.URL, Token: r.Token}}
+		c.Target = elusive{MachineTarget: c.Target, endpoint: compute.Endpoint{URL: agent.URL, Token: r.Token}}
 	})
 	for path, want := range map[string]string{"/a%2Fb/%20c": "/app/a%2Fb/%20c", "/": "/app/", "": "/app"} {
 		sent := httptest.NewRequestWithContext(patience(t), http.MethodPut, "/?b=2&a=%2F&a", strings.NewReader("{}"))

@@ -62,10 +62,6 @@ func (h *Host) runWithRelease(r *http.Request, run func(context.Context, compute
 
 // restart restarts a release's agents.
 func (h *Host) restart(r *http.Request) (any, error) {
-	restarter, err := h.restarter()
-	if err != nil {
-		return nil, err
-	}
 	restartID := r.PathValue("restart")
 	if !id.Valid(restartID) {
 		return nil, fault.New(fault.Invalid, "The restart %q is not an id.", restartID)
@@ -74,26 +70,14 @@ func (h *Host) restart(r *http.Request) (any, error) {
 		if release.Ref != refOf(r) {
 			return fault.New(fault.Invalid, "The body is not the release of the path.")
 		}
-		return restarter.Restart(ctx, release, restartID)
+		return h.cfg.Target.Restart(ctx, release, restartID)
 	})
 }
 
 func (h *Host) awaitRestart(r *http.Request) (any, error) {
-	restarter, err := h.restarter()
-	if err != nil {
-		return nil, err
-	}
 	return await(r, func(ctx context.Context) (compute.Status, error) {
-		return restarter.AwaitRestart(ctx, refOf(r), r.PathValue("restart"))
+		return h.cfg.Target.AwaitRestart(ctx, refOf(r), r.PathValue("restart"))
 	})
-}
-
-func (h *Host) restarter() (compute.Restarter, error) {
-	restarter, ok := h.cfg.Target.(compute.Restarter)
-	if !ok {
-		return nil, fault.New(fault.NotFound, "Nobody restarts the releases of this host.")
-	}
-	return restarter, nil
 }
 
 func (h *Host) awaitRelease(r *http.Request) (any, error) {
@@ -101,12 +85,8 @@ func (h *Host) awaitRelease(r *http.Request) (any, error) {
 }
 
 func (h *Host) awaitRelapse(r *http.Request) (any, error) {
-	minder, ok := h.cfg.Target.(compute.Minder)
-	if !ok {
-		return nil, fault.New(fault.NotFound, "Nobody minds the releases of this host.")
-	}
 	return await(r, func(ctx context.Context) (wire.Relapsed, error) {
-		reason, err := minder.AwaitRelapse(ctx, refOf(r))
+		reason, err := h.cfg.Target.AwaitRelapse(ctx, refOf(r))
 		return wire.Relapsed{Reason: reason}, err
 	})
 }

@@ -256,6 +256,14 @@ type Sleeper interface {
 	Serves(ctx context.Context, ref Ref) (bool, error)
 }
 
+// MachineTarget is the interface of the targets of one machine.
+type MachineTarget interface {
+	Target
+	Minder
+	Restarter
+	Sleeper
+}
+
 // Serves reports whether the target has an endpoint of the release. A target that is no Sleeper
 // counts the question as a caller.
 func Serves(ctx context.Context, target Target, ref Ref) (bool, error) {

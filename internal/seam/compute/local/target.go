@@ -9,27 +9,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// MachineTarget is the interface of each of the two targets.
-type MachineTarget interface {
-	compute.Target
-	compute.Minder
-	compute.Restarter
-	compute.Sleeper
-}
-
 // Target implements compute.Target with two others.
 type Target struct {
-	processes, containers MachineTarget
+	processes, containers compute.MachineTarget
 
 	mu sync.Mutex
 	// contained are the revisions that were applied to containers.
 	contained map[string]bool
 }
 
-var _ MachineTarget = (*Target)(nil)
+var _ compute.MachineTarget = (*Target)(nil)
 
 // New returns a target that runs releases with an image in containers, and all others as processes.
-func New(processes, containers MachineTarget) *Target {
+func New(processes, containers compute.MachineTarget) *Target {
 	return &Target{processes: processes, containers: containers, contained: map[string]bool{}}
 }
 
@@ -78,7 +70,7 @@ func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 }
 
 // choose returns the target that runs the release, and remembers it.
-func (t *Target) choose(release compute.Release) MachineTarget {
+func (t *Target) choose(release compute.Release) compute.MachineTarget {
 	if release.Artifact.Image != "" {
 		t.mu.Lock()
 		t.contained[release.Revision] = true
@@ -87,7 +79,7 @@ func (t *Target) choose(release compute.Release) MachineTarget {
 	return t.of(release.Ref)
 }
 
-func (t *Target) of(ref compute.Ref) MachineTarget {
+func (t *Target) of(ref compute.Ref) compute.MachineTarget {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.contained[ref.Revision] {
