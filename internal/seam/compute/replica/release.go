@@ -31,7 +31,8 @@ type release struct {
 
 	mu     sync.Mutex
 	status compute.Status
-	slots  []*slot
+	// slots are the places of the replicas that are wanted.
+	slots []*slot
 	// turn is the slot that gets the next caller if several slots have equally few callers.
 	turn int
 	// callers is the number of callers at replicas. waiting is the number of callers that wait
@@ -175,7 +176,7 @@ func (r *release) publish(status compute.Status) {
 // set is publish for a caller that holds r.mu. A release with a healthy replica is healthy,
 // also if another replica is not. So is a release that sleeps or wakes.
 func (r *release) set(status compute.Status) {
-	serves := func(s *slot) bool { return s.url != "" && !s.closing }
+	serves := func(s *slot) bool { return s.url != "" }
 	if status.State == compute.Progressing && (r.asleep || r.waking || slices.ContainsFunc(r.slots, serves)) {
 		status = compute.Status{State: compute.Healthy}
 	}
@@ -230,7 +231,7 @@ func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), st
 	var chosen *slot
 	for i := range r.slots {
 		s := r.slots[(r.turn+i)%len(r.slots)]
-		if s.url != "" && !s.closing && (chosen == nil || s.callers < chosen.callers) {
+		if s.url != "" && (chosen == nil || s.callers < chosen.callers) {
 			chosen = s
 		}
 	}
@@ -256,17 +257,12 @@ func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), st
 // grows reports whether one more replica is to come: a replica is starting for the first time,
 // or the scaler will add a replica as soon as a caller waits for it. The caller holds r.mu.
 func (r *release) grows() bool {
-	present := 0
-	for _, s := range r.slots {
-		if s.closing {
-			continue
-		}
-		if s.starting {
-			return true
-		}
-		present++
-	}
-	return present < r.highest
+	return len(r.slots) < r.highest || r.isStarting()
+}
+
+// isStarting reports whether a replica is starting for the first time. The caller holds r.mu.
+func (r *release) isStarting() bool {
+	return slices.ContainsFunc(r.slots, func(s *slot) bool { return s.starting })
 }
 
 // queue counts a caller among the waiting callers, and returns a channel that is closed at the

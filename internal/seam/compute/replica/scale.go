@@ -50,16 +50,11 @@ func (r *release) scale() {
 func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.slots {
-		if !s.closing {
-			present++
-		}
-	}
 	if r.asleep {
-		return present, 0, r.changed
+		return len(r.slots), 0, r.changed
 	}
 	wanted = (r.callers + r.waiting + r.jobs - 1) / r.jobs
-	return present, min(max(wanted, r.lowest), r.highest), r.changed
+	return len(r.slots), min(max(wanted, r.lowest), r.highest), r.changed
 }
 
 // retire takes away the replica that has the fewest callers, if the release has not just gone to
@@ -71,20 +66,17 @@ func (r *release) retire() {
 	defer r.mu.Unlock()
 	var chosen *slot
 	for _, s := range r.slots {
-		if !s.closing && (chosen == nil || s.callers <= chosen.callers) {
+		if chosen == nil || s.callers <= chosen.callers {
 			chosen = s
 		}
 	}
 	if chosen == nil {
 		return
 	}
-	chosen.closing = true
+	r.slots = slices.DeleteFunc(r.slots, func(s *slot) bool { return s == chosen })
 	r.set(compute.Status{State: compute.Progressing, Message: "its replicas are starting"})
 	r.supervised.Go(r.guarded(func() {
 		r.awaitLeave(func() int { return chosen.callers }, nil, r.ctx.Done())
 		chosen.stop()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.slots = slices.DeleteFunc(r.slots, func(s *slot) bool { return s == chosen })
 	}))
 }

@@ -22,8 +22,7 @@ var waking = compute.Status{State: compute.Progressing, Reason: compute.ReasonWa
 
 // mayRest reports whether the release has nothing to do. The caller holds r.mu.
 func (r *release) mayRest() bool {
-	starting := slices.ContainsFunc(r.slots, func(s *slot) bool { return s.starting })
-	return r.sleeps && !r.asleep && !r.waking && !starting && !r.draining && !r.trying &&
+	return r.sleeps && !r.asleep && !r.waking && !r.isStarting() && !r.draining && !r.trying &&
 		r.status.State == compute.Healthy && r.callers == 0 && r.waiting == 0
 }
 

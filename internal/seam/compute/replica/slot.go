@@ -31,8 +31,6 @@ type slot struct {
 	callers  int
 	// wakes says that the replica was started to wake the release.
 	wakes bool
-	// closing lets no more callers in, because the replica is not needed any more.
-	closing bool
 }
 
 // life is the time in which one replica was healthy. The reason why it ended may be read once
