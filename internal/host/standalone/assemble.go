@@ -76,7 +76,7 @@ func (s *Server) assemble() (err error) {
 	if err := s.openEngine(); err != nil {
 		return err
 	}
-	if s.repositories, err = s.openRepositories(); err != nil {
+	if err := s.openRepositories(); err != nil {
 		return err
 	}
 	s.openStores()
@@ -170,14 +170,14 @@ func (s *Server) openStores() {
 	})
 	s.deployments = deployment.NewStore(deployment.Config{
 		Subscribers:  s.webhooks,
-		Integrations: s.repositories.integrations,
+		Integrations: s.integrations,
 		Images:       s.pushed,
 		Table:        s.records, Workflow: s.engine, Sealer: s.key, Now: now, Log: log, Version: build.Version(), Listeners: s.listeners,
 		Unsupported: docker.Unsupported,
 		Uploads:     s.uploads,
 		Quotas:      s.config.Quotas, Files: s.files(),
 	})
-	s.repositories.receive(s.deployments)
+	s.openPushes()
 	s.assistants = assistant.NewStore(s.records, now)
 	s.store = store.NewStore(s.records, now, s.config.Quotas, log).Hold(store.Held)
 	s.threads = thread.NewStore(s.records, now, s.config.Quotas, log)
@@ -192,7 +192,7 @@ func (s *Server) openJobs() {
 		Kept:         []rollout.Eraser{s.crons, s.assistants, run.PermitEraser{Table: s.records}, s.uploads, s.pushed, s.encrypted},
 		Items:        s.store,
 		Images:       s.pushed,
-		Integrations: s.repositories.integrations,
+		Integrations: s.integrations,
 		Uploads:      s.uploads,
 		Deployments:  s.deployments, Threads: s.threads, Workflow: s.engine, Builder: s.builder, Logs: s.logs, Hasher: s.key, Now: now, Log: log,
 		Targets: map[revision.Source]compute.Target{
@@ -253,7 +253,7 @@ func (s *Server) routes() error {
 		controlplane.Register(s.mux, controlplane.Config{
 			Deployments: s.deployments, Listeners: s.listeners, Authenticator: authenticator, AgentURL: agentURL, Answers: answers,
 			Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
-			Integrations: s.repositories.integrations, Push: s.repositories.push, Room: s.space.Room,
+			Integrations: s.integrations, Push: s.pushes, Room: s.space.Room,
 			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
 			Logs: &deployment.Logs{Deployments: s.deployments, Reader: s.logs, Appender: s.logs, Now: clock.System},
 			Tenancy: controlplane.Tenancy{

@@ -28,7 +28,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/jobs/reconcile"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
@@ -159,14 +161,17 @@ type Server struct {
 	workspaces   *workspace.Store
 	keys         *apikey.Store
 	webhooks     *webhook.Store
-	repositories *repositories
-	listeners    *listener.Store
-	deployments  *deployment.Store
-	assistants   *assistant.Store
-	threads      *thread.Store
-	runs         *run.Store
-	store        *store.Store
-	crons        *cron.Store
+	integrations *integration.Service
+	pushes       *push.Receiver
+	// pushSecrets are the secrets by which messages of the GitHub App about pushes are known.
+	pushSecrets []string
+	listeners   *listener.Store
+	deployments *deployment.Store
+	assistants  *assistant.Store
+	threads     *thread.Store
+	runs        *run.Store
+	store       *store.Store
+	crons       *cron.Store
 
 	rollout *rollout.Rollout
 	runner  *runner.Runner

@@ -22,9 +22,6 @@ type Source struct {
 	// Package is the member of the workspace there that is the agent, "" for the nearest
 	// member.
 	Root, Package string
-
-	// dir is the directory of the configuration file.
-	dir string
 }
 
 // Locked is a package of a uv project.
@@ -57,7 +54,7 @@ func (p *parser) source() {
 		p.problem(`source: must be an object, as {"kind": "uv", "root": "."}`)
 		return
 	}
-	source := &Source{Root: p.config.Dir, Package: fields.Package, dir: p.config.Dir}
+	source := &Source{Root: p.config.Dir, Package: fields.Package}
 	if fields.Root != nil {
 		source.Root = filepath.Join(p.config.Dir, *fields.Root)
 	}
@@ -74,14 +71,15 @@ func (p *parser) source() {
 	p.config.Source = source
 }
 
-// fill completes the environment of the package in the lock file.
+// fill completes the environment, so far of the configuration file's directory, of the package in the
+// lock file.
 func (s Source) fill(root *os.Root, e *Environment) error {
 	for _, name := range []string{"pyproject.toml", "uv.lock"} {
 		if _, ok := firstOf(root, s.Root, name); !ok {
 			return build.Fail(build.ReasonConfigInvalid, "source: the repository has no %q, which source.kind \"uv\" needs.", filepath.Join(s.Root, name))
 		}
 	}
-	dir, project, err := s.target(root)
+	dir, project, err := s.target(root, e.Dir)
 	if err != nil {
 		return err
 	}
@@ -93,10 +91,10 @@ func (s Source) fill(root *os.Root, e *Environment) error {
 }
 
 // target returns the package of the project that is the agent: the package that the
-// configuration names, or else the package that contains the configuration file.
-func (s Source) target(root *os.Root) (dir string, project pyproject, err error) {
+// configuration names, or else the package that contains the configuration file's directory.
+func (s Source) target(root *os.Root, from string) (dir string, project pyproject, err error) {
 	if s.Package == "" {
-		for dir = s.dir; dir != s.Root && dir != "."; dir = filepath.Dir(dir) {
+		for dir = from; dir != s.Root && dir != "."; dir = filepath.Dir(dir) {
 			if project, err = projectOf(root, dir); err != nil || project.Project.Name != "" {
 				return dir, project, err
 			}

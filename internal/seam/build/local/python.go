@@ -21,20 +21,26 @@ import (
 // locksKept is how many resolutions are kept for a workspace.
 const locksKept = 1000
 
-// pythonPlan is an environment on this machine. inputs, packages and path are absolute paths.
-type pythonPlan struct {
+// python is an environment on this machine, with the paths that are used to make it. All paths are
+// absolute, except those of the Environment.
+type python struct {
 	framework.Environment
 	inputs, packages, path []string
-	// runtime is the input that does not belong to the repository.
-	runtime string
+	// dir is the directory where commands run.
+	dir string
+
+	uv, runtimeDir, interpreter string
 }
+
+// runtime is the input that does not belong to the repository.
+func (p python) runtime() string { return filepath.Join(p.runtimeDir, "pyproject.toml") }
 
 // plan reads the dependencies of the configuration, and writes the dependencies that are in no
 // file yet into a file.
-func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pythonPlan, error) {
+func (j *job) plan(tree string, config framework.Config) (python, error) {
 	environment, err := config.Environment(j.tree)
 	if err != nil {
-		return pythonPlan{}, err
+		return python{}, err
 	}
 	in := func(paths []string) []string {
 		absolute := make([]string, len(paths))
@@ -44,19 +50,10 @@ func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pyt
 		return absolute
 	}
 	written := filepath.Join(j.builder.recordOf(j.spec.Revision), "requirements.in")
-	return pythonPlan{
-		Environment: environment, inputs: append(in(environment.Inputs), written), runtime: filepath.Join(runtimeDir, "pyproject.toml"),
-		packages: in(environment.Packages), path: in(environment.Path),
+	return python{
+		Environment: environment, inputs: append(in(environment.Inputs), written),
+		packages: in(environment.Packages), path: in(environment.Path), dir: filepath.Join(tree, environment.Dir),
 	}, replaceFile(written, []byte(environment.Requirements))
-}
-
-// python holds the paths that are used to make the environment of a build.
-type python struct {
-	uv, runtimeDir, interpreter string
-	// dir is the directory where commands run.
-	dir string
-	// settings are variables for the commands that resolve and install packages.
-	settings []string
 }
 
 // venv is the name of a build's environment in its directory.
@@ -75,35 +72,35 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 	if err != nil {
 		return build.Artifact{}, err
 	}
-	plan, err := j.plan(tree, config, runtimeDir)
+	p, err := j.plan(tree, config)
 	if err != nil {
 		return build.Artifact{}, err
 	}
 	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
-	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, plan.Dir), settings: plan.Pip}
+	p.uv, p.runtimeDir, p.interpreter = uv, runtimeDir, filepath.Join(own, "bin", "python")
 	create := step{what: "the creation of", text: "a Python environment", args: []string{uv, "venv", "--quiet", own}, dir: p.dir, reason: build.ReasonRuntimeMissing}
-	if version := cmp.Or(config.Version, j.pythonVersion(plan.Dir)); version != "" {
+	if version := cmp.Or(config.Version, j.pythonVersion(p.Dir)); version != "" {
 		// Not in the tree: what finds interpreters would read .python-version there.
 		create.args, create.dir = append(create.args, "--python", version), filepath.Dir(own)
 	}
 	if err := j.runStep(ctx, create); err != nil {
 		return build.Artifact{}, err
 	}
-	lock, err := j.resolve(ctx, p, &plan)
+	lock, err := j.resolve(ctx, &p)
 	if err != nil {
 		return build.Artifact{}, err
 	}
 	if err := j.recordPython(lock); err != nil {
 		return build.Artifact{}, err
 	}
-	shared, err := j.installPackages(ctx, p, plan, lock)
+	shared, err := j.installPackages(ctx, p, lock)
 	if err != nil {
 		return build.Artifact{}, err
 	}
 	return build.Artifact{
 		Start: []string{p.interpreter, "-m", "slipway_runtime", "--config", filepath.Join(tree, config.Dir, config.File)},
 		Env: map[string]string{
-			"PYTHONPATH": strings.Join(plan.path, string(filepath.ListSeparator)), "PYTHONUNBUFFERED": "1", "VIRTUAL_ENV": own,
+			"PYTHONPATH": strings.Join(p.path, string(filepath.ListSeparator)), "PYTHONUNBUFFERED": "1", "VIRTUAL_ENV": own,
 		},
 		Shared: shared,
 	}, nil
@@ -153,8 +150,8 @@ var interpreterVersion = regexp.MustCompile(`(?m)^version(?:_info)? *= *([0-9.]+
 // installPackages installs the packages that a lock names, or links to the directory where
 // they are installed for all builds. Then it installs the repository's own packages. It
 // returns the directories that the build shares.
-func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lock string) (shared []string, err error) {
-	shareable, err := j.shareable(plan, lock)
+func (j *job) installPackages(ctx context.Context, p python, lock string) (shared []string, err error) {
+	shareable, err := j.shareable(p, lock)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +172,7 @@ func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lo
 			return nil, err
 		}
 	}
-	for _, path := range plan.packages {
+	for _, path := range p.packages {
 		if err := j.install(ctx, p, p.interpreter, "-e", path); err != nil {
 			return nil, err
 		}
@@ -189,15 +186,15 @@ var pinned = regexp.MustCompile(`^([A-Za-z0-9._-]+)(\[[^\]]*\])?(==| @ git\+[^ #
 
 // shareable reports whether the packages that a lock names are the same for all builds, and
 // the repository's own packages replace no package among them.
-func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
-	if len(plan.Pip) > 0 {
+func (j *job) shareable(p python, lock string) (bool, error) {
+	if len(p.Pip) > 0 {
 		return false, nil // another index may have other packages under the same names
 	}
 	text, err := os.ReadFile(lock)
 	if err != nil {
 		return false, err
 	}
-	own, known := plan.Distributions(j.tree)
+	own, known := p.Distributions(j.tree)
 	if !known {
 		return false, nil
 	}
@@ -219,23 +216,23 @@ func (j *job) install(ctx context.Context, p python, interpreter string, more ..
 		// When bytecode is made, the sources do not change any more. If uv started a process
 		// for each processor of a large machine, they would need more memory than a build may
 		// use.
-		env: append([]string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"}, p.settings...),
+		env: append([]string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"}, p.Pip...),
 	})
 }
 
 // resolve returns a file with the versions of all packages. The file is kept for the
 // workspace, under a key of everything that it follows from. If not all of that is known, no other
 // revision uses the file.
-func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, error) {
-	if plan.Locked != nil {
+func (j *job) resolve(ctx context.Context, p *python) (string, error) {
+	if p.Locked != nil {
 		exported := filepath.Join(j.temp(), "locked.txt")
-		args := append([]string{p.uv}, plan.Locked.Export(exported)...)
+		args := append([]string{p.uv}, p.Locked.Export(exported)...)
 		if err := j.runStep(ctx, step{what: "the reading of", text: "uv.lock", args: args, dir: p.dir, reason: build.ReasonDependenciesFailed}); err != nil {
 			return "", err
 		}
-		plan.inputs = append(plan.inputs, exported)
+		p.inputs = append(p.inputs, exported)
 	}
-	key, err := j.lockKey(p, plan)
+	key, err := j.lockKey(*p)
 	if err != nil {
 		return "", err
 	}
@@ -250,10 +247,10 @@ func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, 
 	resolved := filepath.Join(j.temp(), "lock.txt")
 	compile := step{
 		what: "the resolution of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
-		args: append([]string{p.uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", p.interpreter, "-o", resolved}, plan.inputs...),
-		env:  p.settings,
+		args: append([]string{p.uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", p.interpreter, "-o", resolved}, p.inputs...),
+		env:  p.Pip,
 	}
-	if err := j.resolveWith(ctx, compile, plan.runtime); err != nil {
+	if err := j.resolveWith(ctx, compile, p.runtime()); err != nil {
 		return "", err
 	}
 	text, err := j.readInput(resolved)
@@ -297,12 +294,12 @@ func (j *job) readInput(path string) ([]byte, error) {
 
 // lockKey returns a digest of everything that a resolution follows from: the interpreter, the
 // settings and the inputs. If other files may matter, too, the revision stands for them.
-func (j *job) lockKey(p python, plan *pythonPlan) (string, error) {
+func (j *job) lockKey(p python) (string, error) {
 	target, err := filepath.EvalSymlinks(p.interpreter)
 	if err != nil {
 		return "", err
 	}
-	manifests, err := plan.Manifests(j.tree)
+	manifests, err := p.Manifests(j.tree)
 	if err != nil {
 		return "", err
 	}
@@ -311,10 +308,10 @@ func (j *job) lockKey(p python, plan *pythonPlan) (string, error) {
 	if manifests == nil {
 		addTo(digest, "revision", []byte(j.spec.Revision))
 	}
-	for _, setting := range p.settings {
+	for _, setting := range p.Pip {
 		addTo(digest, "setting", []byte(setting))
 	}
-	for _, input := range append(plan.inputs, plan.runtime) {
+	for _, input := range append(p.inputs, p.runtime()) {
 		text, err := j.readInput(input)
 		if err != nil {
 			return "", err
