@@ -33,6 +33,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
+	registryfiles "github.com/slipway-run/slipway/internal/seam/registry/files"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -225,7 +226,9 @@ func (s *Server) routes() error {
 	limiter := web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System)
 	s.mux.Limiter = limiter
 	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))
-	s.serveRegistry()
+	// The clients of the registry's protocol use this path, beside the control plane's own paths.
+	s.mux.Handle(registryfiles.Path+"{$}", s.pushed)
+	s.mux.Handle(registryfiles.Path+registryfiles.Prefix, s.pushed)
 	docs.Register(s.mux)
 	sessions := session.NewStore(s.records, s.keys, s.workspaces, clock.System)
 	rules := trust.NewStore(s.records, clock.System)

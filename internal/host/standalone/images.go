@@ -65,13 +65,6 @@ func (s *Server) checkRegistry(ctx context.Context, host string) error {
 	return nil
 }
 
-// serveRegistry serves the registry at the path that clients of the protocol use, beside the
-// control plane's own paths.
-func (s *Server) serveRegistry() {
-	s.mux.Handle(files.Path+"{$}", s.pushed)
-	s.mux.Handle(files.Path+files.Prefix, s.pushed)
-}
-
 // login returns the credentials with which the container engine pulls the images of a release.
 func (s *Server) login(ctx context.Context, ref compute.Ref) (host, username, password string, err error) {
 	grant, err := s.pushed.Pull(ctx, registry.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})

@@ -27,7 +27,8 @@ type Pass struct {
 // When ctx ends, the rest is left to the next pass, which is no error. IsOfTimer is true of the
 // context that serve gets.
 func (p Pass) Serve(ctx context.Context, t Table, serve func(context.Context, *Item) error) error {
-	ctx = ofTimer(ctx)
+	// While the work on one item lasts, other items wait, also those of other tenants.
+	ctx = context.WithValue(ctx, timerKey{}, true)
 	troubles := make([]error, len(p.Shards))
 	var shards sync.WaitGroup
 	for i, query := range p.Shards {
@@ -71,10 +72,6 @@ func (p Pass) shard(ctx context.Context, t Table, query Query, serve func(contex
 }
 
 type timerKey struct{}
-
-// ofTimer marks the context of a timer's work on one item: other items, also of other tenants, wait
-// until that work is over.
-func ofTimer(ctx context.Context) context.Context { return context.WithValue(ctx, timerKey{}, true) }
 
 // IsOfTimer reports whether the work of a Pass makes a call. Such a call should not wait for what a
 // single tenant is responsible for.

@@ -77,7 +77,7 @@ func (j *job) run() {
 		err = disk.Sync(j.builder.cfg.Dir) // the result must not outlast what was built
 	}
 	if err == nil {
-		err = j.builder.writeResult(j.spec.Revision, result)
+		err = j.builder.record(j.spec.Revision, resultNote, result)
 	}
 	if err != nil {
 		j.err = fmt.Errorf("build revision %s: %w", j.spec.Revision, err)

@@ -29,19 +29,11 @@ func (b *Builder) readResult(revision string) (build.Result, error) {
 	return stored, nil
 }
 
-// writeResult stores a result completely and durably, or not at all.
-func (b *Builder) writeResult(revision string, result build.Result) error {
-	if err := b.record(revision, resultNote, result); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	return nil
-}
-
-// record writes a file of a build's record.
+// record writes a file of a build's record completely and durably, or not at all.
 func (b *Builder) record(revision, name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return fmt.Errorf("encode %s: %w", name, err)
 	}
 	return replaceFile(filepath.Join(b.recordOf(revision), name), data)
 }

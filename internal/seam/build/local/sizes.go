@@ -44,7 +44,7 @@ func (b *Builder) openSizes() error {
 func (b *Builder) keepSize(spec build.Spec) error {
 	taken := size{spec.Workspace, disk.Taken(b.dirOf(spec.Revision), math.MaxInt64)}
 	if err := b.record(spec.Revision, sizeNote, taken); err != nil {
-		return fmt.Errorf("write size: %w", err)
+		return err
 	}
 	b.sizes.mu.Lock()
 	defer b.sizes.mu.Unlock()

@@ -26,8 +26,6 @@ type queue struct {
 	closed  bool
 }
 
-func newQueue() *queue { return &queue{filled: make(chan struct{}, 1)} }
-
 func (q *queue) add(tx *transaction) error {
 	q.mu.Lock()
 	if q.closed {

@@ -69,10 +69,10 @@ func Open(path string, opts ...Option) (*Table, error) {
 	t := &Table{
 		now:      o.now,
 		readers:  newReaders(path),
-		queue:    newQueue(),
+		queue:    &queue{filled: make(chan struct{}, 1)},
 		watchers: table.NewWatchers(nil),
 	}
-	t.writer = newWriter(conn, t.queue, t.watchers, o.now, o.log)
+	t.writer = &writer{conn: conn, queue: t.queue, watchers: t.watchers, now: o.now, log: o.log, done: make(chan struct{})}
 	go t.writer.run()
 	return t, nil
 }

@@ -35,10 +35,6 @@ type writer struct {
 	vacuum   vacuum
 }
 
-func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, now clock.Clock, log *slog.Logger) *writer {
-	return &writer{conn: conn, queue: q, watchers: w, now: now, log: log, done: make(chan struct{})}
-}
-
 // run commits groups until the queue is closed and empty.
 func (w *writer) run() {
 	defer close(w.done)
