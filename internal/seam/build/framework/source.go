@@ -71,8 +71,8 @@ func (p *parser) source() {
 	p.config.Source = source
 }
 
-// fill completes the environment, so far of the configuration file's directory, of the package in the
-// lock file.
+// fill completes the environment of the package in the lock file. So far, the directory of the
+// environment is that of the configuration file.
 func (s Source) fill(root *os.Root, e *Environment) error {
 	for _, name := range []string{"pyproject.toml", "uv.lock"} {
 		if _, ok := firstOf(root, s.Root, name); !ok {

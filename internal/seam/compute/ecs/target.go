@@ -63,15 +63,13 @@ type Config struct {
 
 // Target implements compute.Target.
 type Target struct {
-	cfg     Config
-	names   names
-	ecs     *ecs.Client
-	elb     *elasticloadbalancingv2.Client
-	scaling *applicationautoscaling.Client
-	secrets *secretsmanager.Client
-	// addresses are the addresses of Express services, by revision, so that most runs take no call
-	// of ECS.
-	addresses *lru.Cache[string, address]
+	cfg       Config
+	names     names
+	ecs       *ecs.Client
+	elb       *elasticloadbalancingv2.Client
+	scaling   *applicationautoscaling.Client
+	secrets   *secretsmanager.Client
+	addresses addressCache
 }
 
 const (
@@ -81,6 +79,10 @@ const (
 	// may have deleted the service and created it again, with another address.
 	addressKept = 5 * time.Minute
 )
+
+// addressCache keeps the addresses of Express services, by revision, so that most runs take no call
+// of ECS.
+type addressCache struct{ *lru.Cache[string, address] }
 
 // address is the URL of a release, as it was read from ECS at a time.
 type address struct {
@@ -128,7 +130,7 @@ func New(cfg Config) (*Target, error) {
 		elb:       elasticloadbalancingv2.NewFromConfig(cfg.AWS),
 		scaling:   applicationautoscaling.NewFromConfig(cfg.AWS),
 		secrets:   secretsmanager.NewFromConfig(cfg.AWS),
-		addresses: lru.New[string, address](maxAddresses),
+		addresses: addressCache{lru.New[string, address](maxAddresses)},
 	}, nil
 }
 
