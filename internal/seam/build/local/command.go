@@ -127,7 +127,7 @@ func (j *job) runStep(ctx context.Context, s step) error {
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
-		return cmp.Or(j.stopped(ctx, fmt.Sprintf("%s %s was running. %s", s.what, s.text, ran.lastWords())), ctx.Err())
+		return cmp.Or(stopped(ctx, fmt.Sprintf("%s %s was running. %s", s.what, s.text, ran.lastWords())), ctx.Err())
 	case ran.exit.OutOfMemory:
 		return build.Fail(build.ReasonOutOfMemory, "%s %s was stopped because it used more than the %d MB of memory that a build may. %s",
 			s.what, s.text, j.builder.cfg.MemoryMB, ran.lastWords())

@@ -68,8 +68,8 @@ func (j *job) imageFailure(ctx context.Context, err error, last string) error {
 		_, last, _ = strings.Cut(last[begun:], "\n")
 	}
 	said := outcome{last: last}.lastWords()
-	if stopped := j.stopped(ctx, "the image was being made. "+said); stopped != nil {
-		return stopped
+	if err := stopped(ctx, "the image was being made. "+said); err != nil {
+		return err
 	}
 	if failed, ok := errors.AsType[*dockerfile.StepError](err); ok {
 		return failed.Failure(said)

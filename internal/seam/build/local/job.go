@@ -160,10 +160,10 @@ func (j *job) build() (result build.Result, err error) {
 	from, err := j.fetch(ctx, tree)
 	result = build.Result{State: build.Succeeded, CommitSHA: from.id}
 	if err != nil {
-		return result, cmp.Or(j.stopped(ctx, j.fetching()), err)
+		return result, cmp.Or(stopped(ctx, j.fetching()), err)
 	}
 	if err := j.own(ctx); err != nil {
-		return result, j.ended(ctx, err)
+		return result, ended(ctx, err)
 	}
 	config, err := framework.Read(tree, j.spec.ConfigPath, j.builder.cfg.Offers...)
 	if err != nil {
@@ -176,7 +176,7 @@ func (j *job) build() (result build.Result, err error) {
 	}
 	result.Artifact, err = j.prepare(ctx, tree, from, config)
 	if err != nil {
-		return result, j.ended(ctx, err)
+		return result, ended(ctx, err)
 	}
 	if j.overfull(dir) { // it may have written files since the last look
 		return result, build.Fail(build.ReasonOutOfDisk, "the files of the build take more than the %d MB of disk that they may.", j.builder.cfg.DiskMB)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -23,19 +24,18 @@ const (
 	diskPause = 500 * time.Millisecond
 )
 
-// The reasons why the context of a build ends before the build ends.
-var (
-	errTimeout = errors.New("the build's time is over")
-	errDisk    = errors.New("the build's files take too much disk")
-	errFull    = errors.New("the server's disk is full")
-	errSockets = errors.New("the build holds too many sockets")
-)
+// limit is the error with which the context of a build ends when the build has reached a limit. why
+// follows the words "the build was stopped".
+type limit struct{ reason, why string }
+
+func (l *limit) Error() string { return "the build was stopped " + l.why }
 
 // bounded returns the context of a build's work. The context ends when the build has reached a
 // limit. A build can exceed the limit between two looks at the disk. A build whose files take
 // too much disk at its end fails, too.
 func (j *job) bounded(dir string) (ctx context.Context, release func()) {
-	timed, endTimed := context.WithTimeoutCause(j.ctx, j.builder.cfg.Timeout, errTimeout)
+	cfg := j.builder.cfg
+	timed, endTimed := context.WithTimeoutCause(j.ctx, cfg.Timeout, &limit{build.ReasonBuildTimeout, fmt.Sprintf("after %s", cfg.Timeout)})
 	ctx, cancel := context.WithCancelCause(timed)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -46,15 +46,15 @@ func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 				return
 			}
 			began := time.Now()
-			err := guard.Run(j.builder.cfg.Log, "look at the disk of a build", func() error {
+			err := guard.Run(cfg.Log, "look at the disk of a build", func() error {
 				if j.overfull(dir) {
-					cancel(errDisk)
+					cancel(&limit{build.ReasonOutOfDisk, fmt.Sprintf("because its files took more than the %d MB of disk that they may", cfg.DiskMB)})
 				}
-				if j.builder.cfg.Space.Reserve() != nil {
-					cancel(errFull)
+				if cfg.Space.Reserve() != nil {
+					cancel(&limit{build.ReasonOutOfDisk, "because the server's disk is nearly full"})
 				}
 				if j.hoards() {
-					cancel(errSockets)
+					cancel(&limit{build.ReasonOutOfSockets, fmt.Sprintf("because it held more than the %d sockets that it may", cfg.Sockets)})
 				}
 				return nil
 			})
@@ -74,19 +74,12 @@ func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 
 // stopped returns the failure of a build that has reached a limit, with the work that it was
 // doing; nil if the build has reached no limit.
-func (j *job) stopped(ctx context.Context, doing string) error {
-	switch context.Cause(ctx) {
-	case errTimeout:
-		return build.Fail(build.ReasonBuildTimeout, "the build was stopped after %s, while %s", j.builder.cfg.Timeout, doing)
-	case errDisk:
-		return build.Fail(build.ReasonOutOfDisk, "the build was stopped because its files took more than the %d MB of disk that they may, while %s", j.builder.cfg.DiskMB, doing)
-	case errFull:
-		return build.Fail(build.ReasonOutOfDisk, "the build was stopped because the server's disk is nearly full, while %s", doing)
-	case errSockets:
-		return build.Fail(build.ReasonOutOfSockets, "the build was stopped because it held more than the %d sockets that it may, while %s", j.builder.cfg.Sockets, doing)
-	default:
+func stopped(ctx context.Context, doing string) error {
+	reached, ok := errors.AsType[*limit](context.Cause(ctx))
+	if !ok {
 		return nil
 	}
+	return build.Fail(reached.reason, "%v, while %s", reached, doing)
 }
 
 // hoards reports whether the command that runs, with all processes that it has started, holds more
@@ -98,11 +91,11 @@ func (j *job) hoards() bool {
 
 // ended returns the failure of a build whose work ended with this error because the build has
 // reached a limit, and the error itself otherwise.
-func (j *job) ended(ctx context.Context, err error) error {
+func ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
-	return cmp.Or(j.stopped(ctx, "its files were being prepared."), err)
+	return cmp.Or(stopped(ctx, "its files were being prepared."), err)
 }
 
 // checkRoom refuses a build that the server has no room for.

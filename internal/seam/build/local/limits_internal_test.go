@@ -23,13 +23,12 @@ func TestTheServersOwnWorkEndsWithTheBuild(t *testing.T) {
 	check.Must(t, err)
 	defer to.Close()
 	over, cancel := context.WithCancelCause(t.Context())
-	cancel(errTimeout)
-	j := &job{builder: &Builder{}}
-	failed, _ := errors.AsType[*build.Failure](j.ended(over, copyTree(over, from, to)))
+	cancel(&limit{build.ReasonBuildTimeout, "after a second"})
+	failed, _ := errors.AsType[*build.Failure](ended(over, copyTree(over, from, to)))
 	if failed == nil || failed.Reason != build.ReasonBuildTimeout {
 		t.Errorf("the build ends with %v", failed)
 	}
-	if err := errors.New("broken"); j.ended(over, err) != err || j.ended(t.Context(), err) != err {
+	if err := errors.New("broken"); ended(over, err) != err || ended(t.Context(), err) != err {
 		t.Error("another error is taken for the end of the time")
 	}
 	check.Must(t, copyTree(t.Context(), from, to))
