@@ -205,7 +205,7 @@ func (e *expression) update(u table.Update, ref bodyRef, tx string) string {
 	}
 	for _, index := range indexes {
 		key, named := u.Index[index]
-		pk, sk := indexNames(index)
+		pk, sk := keyNames(index)
 		switch {
 		case named && key == table.Key{}:
 			remove = append(remove, e.name(pk), e.name(sk))

@@ -68,7 +68,7 @@ func encodeItem(item table.Item, ref bodyRef, tx string) stored {
 	to[nameAttrs] = &types.AttributeValueMemberM{Value: attrs}
 	to[nameTx] = text(tx)
 	for index, key := range item.Index {
-		pk, sk := indexNames(index)
+		pk, sk := keyNames(index)
 		to[pk], to[sk] = text(key.PK), text(key.SK)
 	}
 	if !item.Expires.IsZero() {
@@ -120,7 +120,7 @@ func decodeFrom(index table.Index, from stored) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	pk, sk := indexNames(index)
+	pk, sk := keyNames(index)
 	h.Index = map[table.Index]table.Key{index: {PK: textOf(from, pk), SK: textOf(from, sk)}}
 	return h, nil
 }
@@ -141,7 +141,7 @@ func decodeReference(from stored) (*head, error) {
 func decodeIndex(from stored) map[table.Index]table.Key {
 	var keys map[table.Index]table.Key
 	for _, index := range indexes {
-		pk, sk := indexNames(index)
+		pk, sk := keyNames(index)
 		if from[pk] == nil {
 			continue
 		}

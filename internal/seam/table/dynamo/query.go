@@ -136,9 +136,7 @@ func (e *expression) keyCondition(query table.Query) string {
 // startKey is the position in the form that DynamoDB uses. There need not be an item any more.
 func startKey(query table.Query, position table.Position) stored {
 	key := storedKey(position.Key)
-	if query.Index != "" {
-		pk, sk := indexNames(query.Index)
-		key[pk], key[sk] = text(query.PK), text(position.Sort)
-	}
+	pk, sk := keyNames(query.Index)
+	key[pk], key[sk] = text(query.PK), text(position.Sort)
 	return key
 }

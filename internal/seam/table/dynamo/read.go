@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -94,25 +95,17 @@ func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
 
 // getAll reads the items under keys, with consistent reads. Some of the keys may be equal.
 func (t *Table) getAll(ctx context.Context, keys []table.Key) (map[table.Key]stored, error) {
-	items := make(map[table.Key]stored, len(keys))
-	for some := range slices.Chunk(distinct(keys), maxBatchGet) {
+	distinct := make(map[table.Key]bool, len(keys))
+	for _, key := range keys {
+		distinct[key] = true
+	}
+	items := make(map[table.Key]stored, len(distinct))
+	for some := range slices.Chunk(slices.Collect(maps.Keys(distinct)), maxBatchGet) {
 		if err := t.getSome(ctx, some, consistently, items); err != nil {
 			return nil, err
 		}
 	}
 	return items, nil
-}
-
-func distinct(keys []table.Key) []table.Key {
-	seen := make(map[table.Key]bool, len(keys))
-	var once []table.Key
-	for _, key := range keys {
-		if !seen[key] {
-			seen[key] = true
-			once = append(once, key)
-		}
-	}
-	return once
 }
 
 // The ways to read a batch: a consistent read sees each earlier write, and costs twice as much.

@@ -30,18 +30,13 @@ const TTLAttribute = nameExpires
 
 var indexes = [...]table.Index{table.ByList, table.ByDue}
 
-// indexNames are the names of the attributes that hold an item's key in an index.
-func indexNames(index table.Index) (pk, sk string) {
-	return string(index) + "_pk", string(index) + "_sk"
-}
-
-// keyNames returns the names of the key attributes that a query on the index uses. "" is the
-// table itself.
+// keyNames are the names of the attributes that hold an item's key in an index. "" is the table
+// itself.
 func keyNames(index table.Index) (pk, sk string) {
 	if index == "" {
 		return namePK, nameSK
 	}
-	return indexNames(index)
+	return string(index) + "_pk", string(index) + "_sk"
 }
 
 // Schema describes the table in the form of a CreateTable request. template.yaml declares the
@@ -56,7 +51,7 @@ func Schema(name string) *dynamodb.CreateTableInput {
 		AttributeDefinitions: textAttributes(namePK, nameSK),
 	}
 	for _, index := range indexes {
-		pk, sk := indexNames(index)
+		pk, sk := keyNames(index)
 		input.AttributeDefinitions = append(input.AttributeDefinitions, textAttributes(pk, sk)...)
 		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
 			IndexName:  aws.String(string(index)),

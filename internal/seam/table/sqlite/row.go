@@ -20,9 +20,6 @@ type indexKeys [len(indexes)]table.Key
 
 func newIndexKeys(of map[table.Index]table.Key) indexKeys {
 	var keys indexKeys
-	if len(of) == 0 {
-		return keys
-	}
 	for i, index := range indexes {
 		keys[i] = of[index]
 	}
