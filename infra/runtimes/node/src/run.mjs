@@ -204,8 +204,9 @@ export class Run {
   #emit(ns, mode, data) {
     const { invocation, outlet } = this;
     if (!invocation.streamModes.has(mode)) return;
-    const speaks = mode === "messages" || mode === "tools"; // these are shown without subgraphs, too
-    if (ns.length > 0 && !invocation.streamSubgraphs && !speaks) return;
+    const speaks = mode === "messages" || mode === "tools";
+    // Without subgraphs, the framework still shows what their nodes say and write.
+    if (ns.length > 0 && !invocation.streamSubgraphs && !speaks && mode !== "custom") return;
     const place = speaks && !this.abilities.places ? ns.slice(0, -1) : ns; // the last is the node that speaks
     outlet.emit([mode, ...(invocation.streamSubgraphs ? place : [])].join("|"), encode(data));
   }

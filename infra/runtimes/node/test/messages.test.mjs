@@ -23,7 +23,7 @@ const textOf = ([chunk]) => chunk.content;
 const toolOf = (data) => (data.event === "on_tool_start" ? `${typeof data.input === "string" ? JSON.parse(data.input).city : data.input.city} ` : "");
 
 async function speak(options) {
-  const events = await new Thread(runtime, "speaking").invoke({ input: { messages: [] }, stream_mode: ["messages-tuple", "tools"], ...options });
+  const events = await new Thread(runtime, "speaking").invoke({ input: { messages: [] }, stream_mode: ["messages-tuple", "tools", "custom"], ...options });
   assert.deepEqual(events.filter(({ name }) => name === "error"), []);
   return events;
 }
@@ -32,12 +32,14 @@ test("messages and tools are shown as those of the graph whose node speaks", asy
   const events = await speak({ stream_subgraphs: true });
   assert.deepEqual(shown(events, "messages", textOf), { messages: "of outside", "messages|inner": "of within", "messages|call": "of within" });
   assert.deepEqual(shown(events, "tools", toolOf), { tools: "outside ", "tools|inner": "within ", "tools|call": "within " });
+  assert.deepEqual(shown(events, "custom", String), { custom: "outside ", "custom|inner": "within ", "custom|call": "within " });
 });
 
-test("without subgraphs all messages and tools are shown as those of the graph itself", async () => {
+test("without subgraphs all messages, tools and writings of nodes are shown as those of the graph itself", async () => {
   const events = await speak({});
   assert.deepEqual(shown(events, "messages", textOf), { messages: "of outsideof withinof within" });
   assert.deepEqual(shown(events, "tools", toolOf), { tools: "outside within within " });
+  assert.deepEqual(shown(events, "custom", String), { custom: "outside within within " });
 });
 
 test("the server is told which node of the graph a message belongs to", async () => {

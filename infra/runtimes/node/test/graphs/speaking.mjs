@@ -5,6 +5,7 @@ import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 const look = tool(({ city }) => `sunny in ${city}`, { name: "look", description: "The weather.", schema: { type: "object", properties: { city: { type: "string" } } } });
 
 const speaking = (name) => async (_state, config) => {
+  config.writer?.(`${name} `);
   await look.invoke({ city: name }, config);
   return { messages: [await new FakeListChatModel({ responses: [`of ${name}`] }).invoke("a question", config)] };
 };
@@ -12,8 +13,8 @@ const speaking = (name) => async (_state, config) => {
 const within = new StateGraph(MessagesAnnotation).addNode("talk", speaking("within")).addEdge(START, "talk").compile();
 
 /**
- * A node, a graph that is a node, and a graph that a node's code calls use a tool and speak, in
- * this order.
+ * A node, a graph that is a node, and a graph that a node's code calls write, use a tool and speak,
+ * in this order.
  */
 export const graph = new StateGraph(MessagesAnnotation)
   .addNode("talk", speaking("outside"))
