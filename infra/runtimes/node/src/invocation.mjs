@@ -24,8 +24,12 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The JSON form of an invocation, checked. */
 export class Invocation {
-  /** @param {string} body */
-  constructor(body) {
+  /**
+   * @param {string} body
+   * @param {boolean} ownUsers whether the repository's own authentication lets users in
+   */
+  constructor(body, ownUsers = false) {
+    this.ownUsers = ownUsers;
     let fields;
     try {
       fields = JSON.parse(body);
@@ -118,6 +122,7 @@ export class Invocation {
     if (this.user) {
       const { identity = "", permissions = [] } = this.user;
       Object.assign(config.configurable, { [`${USER}user`]: this.user, [`${USER}user_id`]: identity, [`${USER}permissions`]: permissions });
+      if (this.ownUsers) config.configurable.user_id ??= identity; // as the framework's server names the user
     }
     const named = config.configurable;
     const { checkpoint_ns: ns, checkpoint_id: within } = named;

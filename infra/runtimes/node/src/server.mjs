@@ -133,7 +133,7 @@ class Agent {
       await this.#rule(question, response);
       return;
     }
-    const invocation = new Invocation(body);
+    const invocation = new Invocation(body, this.#own.auth !== undefined);
     if (invocation.operation === "describe") {
       answer(response, 200, encode({ ...(await describeAll(this.#sources, { typed: invocation.typed })), ...(this.#own.app ? { routes: this.#own.app.routes } : {}) }));
       return;

@@ -10,7 +10,7 @@ const GRAPH = `import { Annotation, START, StateGraph } from "@langchain/langgra
 const State = Annotation.Root({ seen: Annotation<unknown> });
 
 function node(_state: unknown, { configurable }: any) {
-  return { seen: [configurable.langgraph_auth_user, configurable.langgraph_auth_user_id, configurable.langgraph_auth_permissions] };
+  return { seen: [configurable.langgraph_auth_user, configurable.langgraph_auth_user_id, configurable.langgraph_auth_permissions, configurable.user_id] };
 }
 
 export const graph = new StateGraph(State).addNode("a", node).addEdge(START, "a").compile();
@@ -183,7 +183,13 @@ test("graphs see the user, whatever the client says about one", async () => {
   const thread = new Thread(guarded);
   const events = [];
   for await (const event of eventsOf(await guarded.post(thread.invocation({ input: {}, user, config: forged, context: { langgraph_auth_user_id: "eve" } })))) events.push(event);
-  assert.deepEqual(named(events, "updates"), [{ a: { seen: [user, "ada", ["read"]] } }]);
+  assert.deepEqual(named(events, "updates"), [{ a: { seen: [user, "ada", ["read"], "ada"] } }]);
+});
+
+test("user_id is the user's identity, unless the client or the assistant names another", async () => {
+  const { user } = (await authenticate("ada")).answer;
+  const events = await new Thread(guarded).invoke({ input: {}, user, config: { configurable: { user_id: "bob" } } });
+  assert.deepEqual(named(events, "updates"), [{ a: { seen: [user, "ada", ["read"], "bob"] } }]);
 });
 
 test("attack: an agent is served only with the authentication that is asked", async () => {

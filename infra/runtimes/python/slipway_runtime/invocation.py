@@ -92,6 +92,8 @@ class Invocation:
     # metadata is the run's own, and its assistant's and thread's.
     metadata: dict[str, Any]
     user: "User | None"
+    # own_users says that the repository's own authentication lets users in.
+    own_users: bool
     # headers are those of the request that asked for the run, without credentials, by their names
     # in lower case, and the place in a trace at which its client sees the run.
     headers: dict[str, Any]
@@ -128,6 +130,8 @@ class Invocation:
         config["metadata"] = {**self.metadata, **(self.config.get("metadata") or {}), **names}
         if self.user is not None:
             config["configurable"] |= {_USER + "user": self.user, _USER + "user_id": self.user.identity, _USER + "permissions": self.user.permissions}
+            if self.own_users:  # the framework's server names the user here, too
+                config["configurable"]["user_id"] = config["configurable"].get("user_id") or self.user.identity
         named = config["configurable"]
         ns, within = named.get("checkpoint_ns"), named.get("checkpoint_id")
         # The map of a subgraph's checkpoint names the graph's checkpoint, at which a run begins.
@@ -184,7 +188,7 @@ def question_of(body: bytes) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) and fields.get("operation") in QUESTIONS else None
 
 
-def parse(body: bytes) -> Invocation:
+def parse(body: bytes, own_users: bool = False) -> Invocation:
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError as e:
@@ -217,6 +221,7 @@ def parse(body: bytes) -> Invocation:
         headers=(_typed(fields, "headers", dict) or {}) | (_typed(fields, "trace", dict) or {}),
         tracer=_typed(fields, "tracer", dict) or {},
         user=User(user) if (user := _typed(fields, "user", dict)) else None,
+        own_users=own_users,
         stream_modes=[mode for mode in _typed(fields, "stream_mode", list) or ["updates"] if isinstance(mode, str)],
         stream_subgraphs=fields.get("stream_subgraphs") is True,
         interrupt_before=fields.get("interrupt_before"),

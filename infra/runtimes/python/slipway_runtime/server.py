@@ -82,7 +82,7 @@ class Server:
                 ask = {"embed": self._embed, "encrypt": self._encrypt, "decrypt": self._encrypt}.get(question["operation"], self._rule)
                 await _answer(send, 200, await ask(question))
                 return
-            invocation = parse(body)
+            invocation = parse(body, own_users=self._auth is not None)
         except InvalidInvocation as e:
             raise _Refused(400, str(e)) from e
         if invocation.operation == "describe":

@@ -18,7 +18,7 @@ from langgraph.graph import START, StateGraph
 class State(TypedDict):
     text: str
 
-graph = StateGraph(State).add_node("a", lambda state, config: {"text": str(config["configurable"]["langgraph_auth_user"]["role"])}).add_edge(START, "a")
+graph = StateGraph(State).add_node("a", lambda state, config: {"text": f'{config["configurable"]["langgraph_auth_user"]["role"]} {config["configurable"].get("user_id")}'}).add_edge(START, "a")
 """
 
 AUTH = """
@@ -223,8 +223,9 @@ def test_an_agent_without_authentication_answers_no_question(tmp_path: Path) -> 
 
 def test_graphs_see_the_user(guarded: Agent) -> None:
     user = authenticate(guarded, "ada")[1]["user"]
-    answer = guarded.post({"graph": "agent", "input": {"text": ""}, "state": {"values": {"text": ""}}, "stream_mode": ["values"], "user": user})
-    assert '"text":"author"' in answer.read().decode()
+    for config, seen in [({}, "author ada"), ({"configurable": {"user_id": "bob"}}, "author bob")]:
+        answer = guarded.post({"graph": "agent", "input": {"text": ""}, "stream_mode": ["values"], "user": user, "config": config})
+        assert f'"text":"{seen}"' in answer.read().decode()
 
 
 def test_attack_a_handler_that_hangs(tmp_path: Path) -> None:
