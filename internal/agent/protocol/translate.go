@@ -171,7 +171,9 @@ type checkpointData struct {
 // values handles a "values" event. For the root graph, a checkpoint event comes before it.
 func (t *Translator) values(ctx context.Context, event run.Event, namespace []string) error {
 	if namespace != nil {
-		t.emit(Event{Method: MethodValues, Namespace: namespace, Data: withoutQuestions(event.Data)})
+		if values := withoutQuestions(event.Data); values != nil {
+			t.emit(Event{Method: MethodValues, Namespace: namespace, Data: values})
+		}
 		return nil
 	}
 	if len(event.Data) > 0 {
@@ -215,13 +217,17 @@ func (t *Translator) state(shown thread.State) {
 }
 
 // withoutQuestions returns the state of a subgraph without its questions, which have events of
-// their own.
+// their own. It returns nil for questions alone: JavaScript graphs repeat no state beside them, and
+// an empty state would replace the state that readers have.
 func withoutQuestions(values json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if !bytes.Contains(values, []byte(run.MemberQuestions)) || json.Unmarshal(values, &members) != nil {
 		return values
 	}
 	delete(members, run.MemberQuestions)
+	if len(members) == 0 {
+		return nil
+	}
 	return record.Encode(members)
 }
 

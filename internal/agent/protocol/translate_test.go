@@ -57,7 +57,11 @@ func TestTranslation(t *testing.T) {
 			},
 		},
 		"the state of a subgraph is shown without its questions": {
-			steps:   []step{inner("values", "inner:1", `{"n":1,"__interrupt__":[{"id":"q1","value":1}]}`), inner("values", "inner:1", `{"text":"x"}`)},
+			steps: []step{
+				inner("values", "inner:1", `{"n":1,"__interrupt__":[{"id":"q1","value":1}]}`),
+				inner("values", "inner:1", `{"__interrupt__":[{"id":"q1","value":1}]}`),
+				inner("values", "inner:1", `{"text":"x"}`),
+			},
 			methods: []string{"values"},
 			want:    []string{`values {"n":1}`, `values inner:1 {"n":1}`, `values inner:1 {"text":"x"}`},
 		},
