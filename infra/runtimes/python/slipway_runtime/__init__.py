@@ -7,6 +7,7 @@ makes of it leaves in the answer's events: the process keeps nothing between two
     framework   what the framework's releases differ in
     loader      turns "path/to/file.py:variable" into a graph, or into one sentence about what is
                 wrong
+    imports     says which installed module an error comes from
     invocation  the JSON forms of the contract
     checkpointer  a checkpointer of the framework's own interface that lives for one invocation
     recorder    makes `checkpoint` and `writes` events of what the checkpointer is given
@@ -19,7 +20,11 @@ makes of it leaves in the answer's events: the process keeps nothing between two
 
 import warnings
 
-import langchain_core  # noqa: F401 (which shows its deprecations from then on)
+from .imports import explain_framework
+
+explain_framework()
+
+import langchain_core  # noqa: E402, F401 (which shows its deprecations from then on)
 
 # The framework's own releases before 1.0 call it so.
 warnings.filterwarnings("ignore", message=".*`allowed_objects`.*")

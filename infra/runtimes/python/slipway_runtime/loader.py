@@ -22,6 +22,7 @@ from langgraph.pregel.protocol import PregelProtocol
 
 from .config import Config, UserError
 from .framework import ServerRuntime
+from .imports import failing_import, one_line
 
 log = logging.getLogger("slipway_runtime")
 
@@ -121,7 +122,9 @@ def _import_variable(directory: Path, what: str, path: str) -> tuple[ModuleType,
         file = _relative(directory, e.filename or target)
         raise UserError(f"{what}: {file}, line {e.lineno}: {type(e).__name__}: {e.msg}") from e
     except (Exception, SystemExit) as e:
-        raise UserError(f"{what}: {place_of(directory, e) or target}: {type(e).__name__}: {_one_line(e)}") from e
+        module = failing_import(e)
+        place = (place_of(directory, e) or target) + (f", in the import of {module}" if module else "")
+        raise UserError(f"{what}: {place}: {type(e).__name__}: {one_line(e)}") from e
     try:
         return module, getattr(module, variable)
     except AttributeError as e:
@@ -182,7 +185,7 @@ def as_graph(graph_id: str, value: Any) -> PregelProtocol:
         try:
             value = value.compile()
         except ValueError as e:
-            raise UserError(f"graph {graph_id!r}: the graph cannot be compiled: {_one_line(e)}") from e
+            raise UserError(f"graph {graph_id!r}: the graph cannot be compiled: {one_line(e)}") from e
     if isinstance(value, Pregel) and value.name == _NAMELESS:
         return value.copy({"name": graph_id})
     if isinstance(value, PregelProtocol):
@@ -252,7 +255,3 @@ def place_of(directory: Path, error: BaseException) -> str:
 def _relative(directory: Path, filename: str) -> str:
     file = Path(filename)
     return str(file.relative_to(directory)) if file.is_relative_to(directory) else filename
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())

@@ -77,6 +77,21 @@ def test_what_is_wrong_with_a_factory_or_a_path(tmp_path: Path, mode: list[str],
     assert (result.returncode, result.stderr.strip(), result.stdout) == (1, wanted, "")
 
 
+def test_an_installed_module_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "lib/site-packages/adapters/__init__.py", "from .sessions import open\n")
+    write(tmp_path, "lib/site-packages/adapters/sessions.py", "from json import connect\n")
+    write(tmp_path, "agent.py", "\nimport adapters\n", "./agent.py:graph")
+    result = check(tmp_path, "--check", PYTHONPATH=str(tmp_path / "lib/site-packages"))
+    assert result.stderr.startswith("graph 'agent': agent.py, line 2, in the import of adapters.sessions: ImportError: cannot import name 'connect' from 'json'")
+
+
+def test_a_framework_that_cannot_be_imported_is_said_in_one_line(tmp_path: Path) -> None:
+    write(tmp_path, "site-packages/langgraph/__init__.py", "raise TypeError('no order\\nof bases')\n")
+    write(tmp_path, "agent.py", GRAPH, "./agent.py:builder")
+    result = check(tmp_path, "--check", PYTHONPATH=str(tmp_path / "site-packages"))
+    assert result.stderr.splitlines()[-1] == "the framework cannot be loaded, in the import of langgraph: TypeError: no order of bases"
+
+
 def test_a_configuration_that_is_missing_or_broken(tmp_path: Path) -> None:
     assert "'framework.json' cannot be read: No such file or directory" in check(tmp_path, "--check").stderr
     (tmp_path / "framework.json").write_text("{")
