@@ -36,6 +36,9 @@ const said = `(?:graph ['"][^'"]*['"]: )?`
 // variable matches the name of an environment variable in a sentence.
 const variable = `\b([A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9])\b`
 
+// fitting is the remedy for installed releases that do not fit each other.
+const fitting = `Pin releases that fit each other in the dependencies, as PACKAGE==RELEASE. A uv.lock that has them is used with "source": {"kind": "uv"} in the configuration file.`
+
 // mistakes are tried in this order: a mistake that a line of text proves comes before a mistake
 // that the reason only suggests.
 var mistakes = []mistake{
@@ -45,6 +48,18 @@ var mistakes = []mistake{
 	},
 	{reasons: []string{build.ReasonRefNotFound}, cause: "The branch or tag does not exist.", remedy: "Push it, or deploy another: slipway deploy --repo URL --ref BRANCH (a tag as refs/tags/NAME)."},
 	{reasons: []string{build.ReasonConfigNotFound}, cause: "The framework configuration file is not where it was looked for.", remedy: "Add the file (slipway new shows one), or say where it is: slipway deploy --config PATH."},
+	{
+		sign:  regexp.MustCompile(`cannot import name '([^']+)' from '([^']+)' \(\S*site-packages`),
+		cause: "The installed release of $2 has no $1.", remedy: fitting,
+	},
+	{
+		sign:  regexp.MustCompile(`The requested module '(@[^'/]+/[^']+|[a-zA-Z][^']*)' does not provide an export named '([^']+)'`),
+		cause: "The installed release of $1 has no $2.", remedy: "Make the lock file anew with releases that fit each other, and deploy it.",
+	},
+	{
+		sign:  regexp.MustCompile(`, in the import of (\S+): (?:ModuleNotFoundError: No module named '[^'.]+\.|(?:TypeError|AttributeError|NameError|ImportError): )`),
+		cause: "The installed module $1 cannot be imported.", remedy: fitting,
+	},
 	{sign: regexp.MustCompile(said + `(\S+, line \d+): (?:SyntaxError|IndentationError|TabError): (.*)`), cause: "$1 cannot be read: $2.", remedy: "Correct that line."},
 	{sign: regexp.MustCompile(`^(\S+\.go:\d+):\d+: (.*)`), cause: "$1 does not compile: $2.", remedy: "Correct that line."},
 	{
@@ -57,14 +72,18 @@ var mistakes = []mistake{
 	},
 	{sign: regexp.MustCompile(`Cannot find (?:package|module) '([^']+)'`), cause: "The package $1 is not installed.", remedy: "Add $1 to the dependencies of package.json, and install, so that the lock file has it too."},
 	{
+		sign:  regexp.MustCompile(variable + ` Field required \[type=missing`),
+		cause: "The variable $1 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1.",
+	},
+	{
 		sign:  regexp.MustCompile(`KeyError: '?([A-Z][A-Z0-9_]*[A-Z0-9])'?$|(?i:the environment variable|missing secret|api key) [^A-Z]*([A-Z][A-Z0-9_]*_[A-Z0-9_]+)`),
 		cause: "The variable $1$2 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2.",
 	},
 	{
 		reasons: []string{compute.ReasonStartFailed, compute.ReasonEnded},
 		sign: regexp.MustCompile(`(?:Error|Exception): .*?(?:\b(?i:missing\b.*?|(?:set|provide|define|export|configure) (?:the |an? |your )?(?:environment variables? )?)[^\w\s]?` + variable +
-			`|` + variable + `\S? (?i:environment variable )?(?i:(?:is|are|was|must be|has to be|not) )+(?i:set|defined|missing|required|configured|provided|found)\b)`),
-		cause: "The variable $1$2 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2.",
+			`|` + variable + `\S? (?i:environment variable )?(?i:(?:is|are|was|must be|has to be|not) )+(?i:set|defined|missing|required|configured|provided|found)\b|` + variable + `\S? ?(?:未设置|未配置))`),
+		cause: "The variable $1$2$3 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2$3.",
 	},
 	{reasons: []string{ReasonSecretMissing}, cause: "A secret of the workspace that the deployment refers to does not exist.", remedy: "Make the secret, or take the reference away."},
 	{
@@ -72,8 +91,12 @@ var mistakes = []mistake{
 		cause: "The path of a graph is wrong: $1.", remedy: `Correct the path under "graphs" in the configuration file, which is FILE:NAME.`,
 	},
 	{
-		sign:  regexp.MustCompile(`Because (\S+) was not found in the package registry|No matching distribution found for (\S+)|The requested resource '([^']+)@[^'@]*' could not be found|there is no version of (\S+)`),
-		cause: "There is no package $1$2$3$4.", remedy: "Correct its name and version in the dependencies, or name the registry that has it.",
+		sign:  regexp.MustCompile(`Because (\S+) was not found in the package registry|No matching distribution found for (\S+)|The requested resource '([^']+)@[^'@]*' could not be found|there is no version of (\S+)|(?:ERR_PNPM_FETCH_404|^error:) +GET https?://[^/]+/(\S+\.tgz)\b.* 404\b`),
+		cause: "There is no package $1$2$3$4$5.", remedy: "Correct its name and version in the dependencies, or name the registry that has it.",
+	},
+	{
+		sign:  regexp.MustCompile(`\bslipway-runtime\b.*?\b((?:langgraph|langchain-core)>=[\w.]+(?:,<[\w.]+)?)`),
+		cause: "The dependencies exclude all releases of the framework that Slipway serves: $1.", remedy: "Allow such a release in the dependencies.",
 	},
 	{
 		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
