@@ -99,6 +99,10 @@ var mistakes = []mistake{
 		cause: "The dependencies exclude all releases of the framework that Slipway serves: $1.", remedy: "Allow such a release in the dependencies.",
 	},
 	{
+		sign:  regexp.MustCompile(`Multiple top-level (?:packages|modules) discovered in a flat-layout: (\[.*\])`),
+		cause: "The build of the repository's package does not know which of $1 belong to it.", remedy: "Name them in pyproject.toml, as packages or py-modules of [tool.setuptools].",
+	},
+	{
 		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
 		cause: "The versions of the dependencies contradict each other: $1.", remedy: "Resolve them on your machine, and deploy the lock file that comes of it.",
 	},
