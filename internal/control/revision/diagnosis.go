@@ -37,7 +37,7 @@ const said = `(?:graph ['"][^'"]*['"]: )?`
 const variable = `\b([A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9])\b`
 
 // fitting is the remedy for installed releases that do not fit each other.
-const fitting = `Pin releases that fit each other in the dependencies, as PACKAGE==RELEASE. A uv.lock that has them is used with "source": {"kind": "uv"} in the configuration file.`
+const fitting = `Pin releases that fit each other in the dependencies, as PACKAGE==RELEASE. A uv.lock that has them is used if the configuration file has "source": {"kind": "uv"} in place of "dependencies".`
 
 // mistakes are tried in this order: a mistake that a line of text proves comes before a mistake
 // that the reason only suggests.
