@@ -5,8 +5,8 @@
 set -eu
 cd "$(dirname "$0")/../../.."
 uv=$(sh infra/runtimes/uv.sh)
-common='orjson==3.13.0 ormsgpack==1.13.1 httptools==0.9.0 pytest==9.2.0'
-newest="$common uvicorn==0.54.0 langgraph-checkpoint==4.3.2 langgraph-checkpoint-conformance==0.0.2 langchain-core==1.7.2 fastapi==0.165.0 starlette==1.10.0"
+common='orjson==3.13.0 ormsgpack==1.13.1 httptools==0.9.0 pytest==9.2.0 starlette==1.10.0'
+newest="$common uvicorn==0.54.0 langgraph-checkpoint==4.3.2 langgraph-checkpoint-conformance==0.0.2 langchain-core==1.7.2 fastapi==0.165.0"
 for version in current previous 0.6 0.4 0.3; do
 	tests=tests/test_releases.py
 	case $version in

@@ -111,11 +111,6 @@ def _parameters(handler: Callable[..., Any]) -> list[str]:
             wanted.append(parameter.name)
         elif parameter.default is parameter.empty:
             raise UserError(f"auth: the handler of @auth.authenticate has the parameter {parameter.name!r}; there are only {', '.join(_PARAMETERS)}")
-    if "request" in wanted:
-        try:
-            import starlette.requests  # noqa: F401
-        except ImportError as e:
-            raise UserError("auth: the handler of @auth.authenticate has the parameter 'request', for which the repository must depend on starlette") from e
     return wanted
 
 

@@ -188,6 +188,7 @@ func testRelease(t *testing.T, m machine) {
 	if got := says(t, built.Artifact, "from importlib.metadata import version; print(version('langgraph'), version('uvicorn'))"); !strings.HasPrefix(got, "0.4.10 0.30.") {
 		t.Errorf("the agent has langgraph and uvicorn %s", got)
 	}
+	says(t, built.Artifact, "import starlette.applications") // as with the framework's own server
 	if log := m.log(t, spec); !strings.Contains(log, "uv.lock is not used") {
 		t.Errorf("the log says nothing of the lock file:\n%s", log)
 	}
