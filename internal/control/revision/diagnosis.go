@@ -95,8 +95,8 @@ var mistakes = []mistake{
 		cause: "There is no package $1$2$3$4$5.", remedy: "Correct its name and version in the dependencies, or name the registry that has it.",
 	},
 	{
-		sign:  regexp.MustCompile(`\bslipway-runtime\b.*?\b((?:langgraph|langchain-core)>=[\w.]+(?:,<[\w.]+)?)`),
-		cause: "The dependencies exclude all releases of the framework that Slipway serves: $1.", remedy: "Allow such a release in the dependencies.",
+		sign:  regexp.MustCompile(`\bslipway-runtime\b.*?\b([\w-]+>=[\w.]+(?:,<[\w.]+)?)`),
+		cause: "The dependencies exclude all releases that the runtime of the graphs needs: $1.", remedy: "Allow such a release in the dependencies.",
 	},
 	{
 		sign:  regexp.MustCompile(`Multiple top-level (?:packages|modules) discovered in a flat-layout: (\[.*\])`),

@@ -1,5 +1,5 @@
-"""Says which installed module an error comes from. It imports nothing of the framework, which may be
-what cannot be imported."""
+"""Says which installed module an error comes from. It imports nothing of the framework, because the
+framework may be what cannot be imported."""
 
 import sys
 import traceback
@@ -8,8 +8,8 @@ from types import TracebackType
 
 
 def failing_import(error: BaseException) -> str:
-    """The installed module that was being imported when the error was raised, or "" if the error was
-    raised by other code. Such an error shows that installed releases do not fit each other."""
+    """The installed module that was being imported when the error was raised, or "" if other code
+    raised the error. Such an error shows that installed releases do not fit each other."""
     module = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_name == "<module>":
@@ -18,8 +18,8 @@ def failing_import(error: BaseException) -> str:
 
 
 def explain_framework() -> None:
-    """From now on, an error that ends the process while the framework is imported is also told in one
-    sentence, after its traceback."""
+    """From now on, one sentence after the traceback also tells an error that ends the process while
+    the framework is imported."""
     sys.excepthook = _explain
 
 
