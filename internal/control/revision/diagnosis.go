@@ -133,7 +133,7 @@ func Diagnose(r Revision, log []string) Diagnosis {
 			continue
 		}
 		if m.sign == nil {
-			return Diagnosis{Cause: m.cause, Evidence: nonEmpty(lines[:min(len(lines), 5)]), Remedy: m.remedy}
+			return Diagnosis{Cause: m.cause, Evidence: summary(lines), Remedy: m.remedy}
 		}
 		for _, line := range lines {
 			if at := m.sign.FindStringSubmatchIndex(line); at != nil {
@@ -143,6 +143,12 @@ func Diagnose(r Revision, log []string) Diagnosis {
 		}
 	}
 	return Diagnosis{Cause: strings.TrimSpace(lines[0]), Evidence: nonEmpty(lines[1:min(len(lines), 5)])}
+}
+
+// summary returns the first line and the last ones: commands name their failure at the end.
+func summary(lines []string) []string {
+	told := nonEmpty(lines)
+	return slices.Concat(told[:min(len(told), 1)], told[max(min(len(told), 1), len(told)-4):])
 }
 
 func nonEmpty(lines []string) []string {

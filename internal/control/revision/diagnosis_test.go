@@ -1,6 +1,7 @@
 package revision_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,5 +79,16 @@ func TestDiagnoseGraphsThatLoadSlowly(t *testing.T) {
 	slow := revision.Revision{Reason: "NOT_READY", Message: "the agent did not answer", Build: &build.Record{Language: "python"}}
 	if got := revision.Diagnose(slow, nil); got.Cause != "The graphs of the agent were not loaded in time." || strings.Contains(got.Remedy, "$PORT") {
 		t.Errorf("got %q, %q", got.Cause, got.Remedy)
+	}
+}
+
+// TestDiagnoseShowsTheEndOfTheOutput checks that the evidence of a command's failure has the last
+// lines of the output, because they say what failed.
+func TestDiagnoseShowsTheEndOfTheOutput(t *testing.T) {
+	t.Parallel()
+	failed := revision.Revision{Reason: "DEPENDENCIES_FAILED", Message: "the install command failed. Its last output:\nresolved 1\nresolved 2\nresolved 3\n\nresolved 4\npostinstall\nexited with 1"}
+	want := []string{"the install command failed. Its last output:", "resolved 3", "resolved 4", "postinstall", "exited with 1"}
+	if got := revision.Diagnose(failed, nil); !slices.Equal(got.Evidence, want) {
+		t.Errorf("got %q", got.Evidence)
 	}
 }

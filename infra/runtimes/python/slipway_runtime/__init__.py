@@ -24,7 +24,7 @@ from .imports import explain_framework
 
 explain_framework()
 
-import langchain_core  # noqa: E402, F401 (which shows its deprecations from then on)
+import langchain_core  # noqa: F401 (which shows its deprecations from then on)
 
 # The framework's own releases before 1.0 call it so.
 warnings.filterwarnings("ignore", message=".*`allowed_objects`.*")
