@@ -91,7 +91,7 @@ var mistakes = []mistake{
 		cause: "The path of a graph is wrong: $1.", remedy: `Correct the path under "graphs" in the configuration file, which is FILE:NAME.`,
 	},
 	{
-		sign:  regexp.MustCompile(`Because (\S+) was not found in the package registry|No matching distribution found for (\S+)|The requested resource '([^']+)@[^'@]*' could not be found|there is no version of (\S+)|(?:ERR_PNPM_FETCH_404|^error:) +GET https?://[^/]+/(\S+\.tgz)\b.* 404\b`),
+		sign:  regexp.MustCompile(`Because (\S+) was not found in the package registry|No matching distribution found for (\S+)|The requested resource '([^']+)@[^'@]*' could not be found|there is no version of (\S+)|(?:ERR_PNPM_FETCH_404|^error:)\W+GET https?://[^/]+/(\S+\.tgz)\b.* 404\b`),
 		cause: "There is no package $1$2$3$4$5.", remedy: "Correct its name and version in the dependencies, or name the registry that has it.",
 	},
 	{
@@ -133,7 +133,7 @@ func Diagnose(r Revision, log []string) Diagnosis {
 			continue
 		}
 		if m.sign == nil {
-			return Diagnosis{Cause: m.cause, Evidence: summary(lines), Remedy: m.remedy}
+			return Diagnosis{Cause: m.cause, Evidence: summary(r.Message, log), Remedy: m.remedy}
 		}
 		for _, line := range lines {
 			if at := m.sign.FindStringSubmatchIndex(line); at != nil {
@@ -145,10 +145,14 @@ func Diagnose(r Revision, log []string) Diagnosis {
 	return Diagnosis{Cause: strings.TrimSpace(lines[0]), Evidence: nonEmpty(lines[1:min(len(lines), 5)])}
 }
 
-// summary returns the first line and the last ones: commands name their failure at the end.
-func summary(lines []string) []string {
-	told := nonEmpty(lines)
-	return slices.Concat(told[:min(len(told), 1)], told[max(min(len(told), 1), len(told)-4):])
+// summary returns the first line of a message, and the last ones: commands name their failure at
+// the end. The log counts only if the message has a single line.
+func summary(message string, log []string) []string {
+	lines := nonEmpty(strings.Split(message, "\n"))
+	if len(lines) < 2 {
+		return append(lines, nonEmpty(log[:min(len(log), 4)])...)
+	}
+	return slices.Concat(lines[:1], lines[max(1, len(lines)-4):])
 }
 
 func nonEmpty(lines []string) []string {

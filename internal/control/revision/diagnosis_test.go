@@ -31,7 +31,7 @@ func TestDiagnose(t *testing.T) {
 		"framework, Python":          {"START_FAILED", "Its last output:\nTypeError: Reviver got an argument\nthe framework cannot be loaded, in the import of framework.checkpoint: TypeError: Reviver got an argument", "", "The installed module framework.checkpoint cannot be imported.", `"kind": "uv"`},
 		"module of a release":        {"START_FAILED", "Its last output:\ngraph 'agent': a.py, line 1, in the import of framework.prebuilt: ModuleNotFoundError: No module named 'framework.stream'", "", "The installed module framework.prebuilt cannot be imported.", "Pin releases"},
 		"dependency of a dependency": {"START_FAILED", "Its last output:\ngraph 'agent': a.py, line 1, in the import of vectors.local: ModuleNotFoundError: No module named 'numpy'", "", "The Python module numpy is not installed.", "requirements.txt"},
-		"no package, pnpm":           {"DEPENDENCIES_FAILED", "pnpm failed\n ERR_PNPM_FETCH_404  GET https://packages.test/@a/planted/-/planted-0.0.36.tgz: Not Found - 404", "", "There is no package @a/planted/-/planted-0.0.36.tgz.", "registry"},
+		"no package, pnpm":           {"DEPENDENCIES_FAILED", "pnpm failed\n\u2009ERR_PNPM_FETCH_404\u2009 GET https://packages.test/@a/planted/-/planted-0.0.36.tgz: Not Found - 404", "", "There is no package @a/planted/-/planted-0.0.36.tgz.", "registry"},
 		"no package, bun":            {"DEPENDENCIES_FAILED", "bun failed\nwarn: GET https://packages.test/optional/-/optional-1.tgz - 404\nerror: GET https://packages.test/planted/-/planted-1.tgz - 404", "", "There is no package planted/-/planted-1.tgz.", "registry"},
 		"flat layout":                {"DEPENDENCIES_FAILED", "uv failed\n  cause: The build backend returned an error\n   error: Multiple top-level packages discovered in a flat-layout: ['app', 'data'].", "", "The build of the repository's package does not know which of ['app', 'data'] belong to it.", "tool.setuptools"},
 		"framework too old":          {"DEPENDENCIES_FAILED", "uv failed\nerror: No solution found when resolving dependencies\n  cause: Because slipway-runtime depends on framework==0.3.14 and framework>=0.3.18,<2, we can conclude that your requirements are unsatisfiable.", "", "The dependencies exclude all releases that the runtime of the graphs needs: framework>=0.3.18,<2.", "Allow"},
@@ -88,7 +88,7 @@ func TestDiagnoseShowsTheEndOfTheOutput(t *testing.T) {
 	t.Parallel()
 	failed := revision.Revision{Reason: "DEPENDENCIES_FAILED", Message: "the install command failed. Its last output:\nresolved 1\nresolved 2\nresolved 3\n\nresolved 4\npostinstall\nexited with 1"}
 	want := []string{"the install command failed. Its last output:", "resolved 3", "resolved 4", "postinstall", "exited with 1"}
-	if got := revision.Diagnose(failed, nil); !slices.Equal(got.Evidence, want) {
+	if got := revision.Diagnose(failed, []string{"unpacking", failed.Message}); !slices.Equal(got.Evidence, want) {
 		t.Errorf("got %q", got.Evidence)
 	}
 }
