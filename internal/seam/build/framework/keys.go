@@ -153,8 +153,8 @@ func (p *parser) keys() {
 	}
 }
 
-// unknown refuses a name that is not a key if it was probably meant to be one, and otherwise remarks
-// on it.
+// unknown refuses a name that is not a key if it was probably meant to be a key. Otherwise it
+// remarks on the name.
 func (p *parser) unknown(name string) {
 	protection := ""
 	if asks(p.fields[name]) {
