@@ -44,12 +44,17 @@ func startServer(t *testing.T, on target) *server {
 
 func (s *server) start(t *testing.T) {
 	t.Helper()
+	s.credentials = s.launch(t)
+	s.call(t, http.StatusOK, "GET", "/ok", nil, nil)
+}
+
+func (s *server) launch(t *testing.T) credentials {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	found, err := s.target.start(ctx)
 	check.Must(t, err)
-	s.credentials = found
-	s.call(t, http.StatusOK, "GET", "/ok", nil, nil)
+	return found
 }
 
 // kill9 ends the server at once.
@@ -59,14 +64,14 @@ func (s *server) kill9(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// restart starts a killed server again, on the same data and the same address.
+// restart starts a killed server again, on the same data and the same address. Other goroutines may
+// go on sending requests to it.
 func (s *server) restart(t *testing.T) {
 	t.Helper()
-	before := s.credentials
-	s.start(t)
-	if s.credentials != before {
-		t.Fatalf("the server has other credentials after its restart: %+v, before %+v", s.credentials, before)
+	if found := s.launch(t); found != s.credentials {
+		t.Fatalf("the server has other credentials after its restart: %+v, before %+v", found, s.credentials)
 	}
+	s.call(t, http.StatusOK, "GET", "/ok", nil, nil)
 }
 
 // explain shows the end of the server's log if the test fails.
