@@ -37,7 +37,7 @@ negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", 
 
 [[operations]]
 include-path = "/a2a/{assistant_id}"
-checks.negative_data_rejection.expected-statuses = ["200", "400", "401", "403", "404", "413"]
+checks.negative_data_rejection.expected-statuses = ["200", "400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "428", "429"]
 `
 
 // TestSchemathesis makes valid and invalid requests for each operation from the documents that
