@@ -16,6 +16,7 @@ import (
 	v1srv "github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -24,7 +25,7 @@ import (
 const (
 	// maxA2AMessage is the largest message in bytes. A larger message would begin a run whose
 	// values no answer can hold.
-	maxA2AMessage = 4 << 20
+	maxA2AMessage = loopback.MaxBody
 	// maxA2AAnswer is the largest answer to a client in bytes, except streams. It is enough for a
 	// task, which has the text of its values twice.
 	maxA2AAnswer = 16 << 20
@@ -38,14 +39,14 @@ func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageReques
 	if len(*request.Body) > maxA2AMessage {
 		return nil, fault.New(fault.TooLarge, "The message is larger than %d bytes.", maxA2AMessage)
 	}
-	answer, body := a2aAnswer{}, *request.Body
+	answer, body := a2aAnswer{tasks: tasks{server: s}}, *request.Body
 	_ = json.Unmarshal(body, &answer.call) // the package of the protocol checks it
 	if answer.call.Params == nil {
 		// The package of the protocol would take the message for broken JSON.
 		body = record.Encode(map[string]any{"jsonrpc": "2.0", "id": answer.call.ID, "method": answer.call.Method, "params": struct{}{}})
 	}
 	var err error
-	answer.tasks.self, answer.tasks.agent, err = s.agentOf(ctx, request.AssistantID, body)
+	answer.tasks.Client, answer.tasks.agent, err = s.agentOf(ctx, request.AssistantID, body)
 	return answer, err
 }
 
@@ -71,9 +72,9 @@ type agent struct {
 
 // agentOf finds the assistant that a request names. The error is a refusal if the caller may not
 // see it.
-func (s server) agentOf(ctx context.Context, name string, body json.RawMessage) (asker self, named agent, err error) {
+func (s server) agentOf(ctx context.Context, name string, body json.RawMessage) (asker loopback.Client, named agent, err error) {
 	asker = s.self(ctx, body)
-	err = asker.read(ctx, url.URL{Path: "/assistants/" + name}, &named)
+	err = asker.Read(ctx, url.URL{Path: "/assistants/" + name}, &named)
 	return asker, named, err
 }
 
@@ -166,7 +167,7 @@ var streams = []string{"message/stream", "tasks/resubscribe", "SendStreamingMess
 
 // VisitSendA2AMessageResponse implements SendA2AMessageResponseObject.
 func (a a2aAnswer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
-	if asked, refused := unsupported(a.tasks.request); refused {
+	if asked, refused := unsupported(a.tasks.Request); refused {
 		return a.refuseVersion(w, asked)
 	}
 	handler := v1srv.NewJSONRPCHandler(tasksV1{a.tasks})
@@ -174,16 +175,16 @@ func (a a2aAnswer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
 		handler = a2asrv.NewJSONRPCHandler(a.tasks)
 	}
 	if slices.Contains(streams, a.call.Method) {
-		handler.ServeHTTP(flushed{w, http.NewResponseController(w)}, a.tasks.request)
+		handler.ServeHTTP(flushed{w, http.NewResponseController(w)}, a.tasks.Request)
 		return nil
 	}
-	answer := recording{limit: maxA2AAnswer}
+	answer := loopback.Answer{Limit: maxA2AAnswer}
 	answer.Header().Set("Content-Type", "application/json")
-	handler.ServeHTTP(&answer, a.tasks.request)
-	if answer.full {
+	handler.ServeHTTP(&answer, a.tasks.Request)
+	if answer.Full {
 		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxA2AAnswer)
 	}
-	return answer.copyTo(w)
+	return answer.CopyTo(w)
 }
 
 // flushed is the answer to a client as the package of the protocol needs it for a stream.

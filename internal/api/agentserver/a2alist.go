@@ -15,6 +15,7 @@ import (
 	v1 "github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -119,7 +120,7 @@ func (l *taskList) fill(ctx context.Context) (next string, err error) {
 	}
 	for read, before := 0, l.from.Before; ; {
 		runs, err := l.runs(ctx, l.request.ContextID, before)
-		if isMissing(err) {
+		if loopback.IsMissing(err) {
 			return "", nil
 		}
 		if err != nil {
@@ -159,8 +160,8 @@ func (l *taskList) goOn(ctx context.Context) error {
 		return nil
 	}
 	newest := taskRun{Thread: l.request.ContextID, ID: l.from.Newest}
-	err := l.read(ctx, url.URL{Path: newest.path()}, &newest)
-	if isMissing(err) {
+	err := l.Read(ctx, url.URL{Path: newest.path()}, &newest)
+	if loopback.IsMissing(err) {
 		return nil // it was deleted
 	}
 	l.walk.newest, l.walk.oldest = &newest, taskRun{Thread: newest.Thread, ID: l.from.Before, Assistant: l.agent.ID}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/a2a"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/sse"
@@ -116,17 +117,17 @@ func (t tasks) written(ctx context.Context, r taskRun) (<-chan sse.Event, <-chan
 		err := a2a.ErrInternalError // if the server panics
 		defer func() { to.CloseWithError(err) }()
 		at := url.URL{Path: r.path() + "/stream", RawQuery: "stream_mode=messages-tuple"}
-		err = t.ask(ctx, &recording{to: to}, http.MethodGet, at, nil)
+		err = t.Ask(ctx, &loopback.Answer{To: to}, http.MethodGet, at, nil)
 	})()
 	events, ended := make(chan sse.Event), make(chan error, 1)
 	go guard.Func(t.server.Log, "read the events of a task", func() {
-		lines := sse.NewReader(from, maxOwnAnswer)
+		lines := sse.NewReader(from, loopback.MaxAnswer)
 		defer lines.Release()
 		defer from.Close()
 		for {
 			event, err := lines.Next()
 			if _, large := errors.AsType[*sse.FormatError](err); large {
-				err = fault.New(fault.Invalid, "An event of the run is larger than %d bytes.", maxOwnAnswer)
+				err = fault.New(fault.Invalid, "An event of the run is larger than %d bytes.", loopback.MaxAnswer)
 			}
 			if err != nil {
 				if err == io.EOF {
@@ -187,7 +188,7 @@ func (d *draft) add(event sse.Event) {
 	if said.ID != d.id {
 		*d = draft{id: said.ID}
 	}
-	if d.text.Len() > maxOwnAnswer {
+	if d.text.Len() > loopback.MaxAnswer {
 		return
 	}
 	for _, part := range parts {

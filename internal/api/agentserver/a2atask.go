@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -27,9 +28,10 @@ import (
 // and a task is a run on it. The runs that answer a task's questions have the task's id in their
 // metadata. It implements a2asrv.RequestHandler of version 0.3.
 type tasks struct {
-	self
+	loopback.Client
 
-	agent agent
+	server server
+	agent  agent
 }
 
 // taskRun is a run as the server shows it.
@@ -73,9 +75,9 @@ func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err e
 	if !isID(thread) || !isID(first) {
 		return newest, missing
 	}
-	err = t.read(ctx, url.URL{Path: threadPath(thread) + "/runs/" + first}, &newest)
+	err = t.Read(ctx, url.URL{Path: threadPath(thread) + "/runs/" + first}, &newest)
 	switch {
-	case isMissing(err), err == nil && (newest.Assistant != t.agent.ID || newest.task() != task):
+	case loopback.IsMissing(err), err == nil && (newest.Assistant != t.agent.ID || newest.task() != task):
 		return newest, missing
 	case err != nil:
 		return newest, t.refuse(ctx, err)
@@ -108,7 +110,7 @@ func (t tasks) runs(ctx context.Context, thread, before string) (page []taskRun,
 	if before != "" {
 		query.Set("before", before)
 	}
-	return page, t.read(ctx, url.URL{Path: threadPath(thread) + "/runs", RawQuery: query.Encode()}, &page)
+	return page, t.Read(ctx, url.URL{Path: threadPath(thread) + "/runs", RawQuery: query.Encode()}, &page)
 }
 
 // answered returns the newest run of the task of r, if r is the newest that says so. Of the later
@@ -135,7 +137,7 @@ func (t tasks) show(ctx context.Context, r taskRun, history *int) (*a2a.Task, er
 		return task, nil
 	}
 	var left leftValues
-	if err := t.read(ctx, url.URL{Path: r.path() + "/join"}, &left); err != nil {
+	if err := t.Read(ctx, url.URL{Path: r.path() + "/join"}, &left); err != nil {
 		return nil, t.refuse(ctx, err)
 	}
 	if err := left.complete(task, r, history); err != nil || task.Status.State != a2a.TaskStateInputRequired {
@@ -195,8 +197,8 @@ func (t tasks) OnCancelTask(ctx context.Context, params *a2a.TaskIDParams) (*a2a
 	if r.Status.Final() {
 		return t.withdraw(ctx, r)
 	}
-	err = t.exchange(ctx, http.MethodPost, url.URL{Path: r.path() + "/cancel", RawQuery: "wait=true"}, nil, nil)
-	if isMissing(err) {
+	err = t.Exchange(ctx, http.MethodPost, url.URL{Path: r.path() + "/cancel", RawQuery: "wait=true"}, nil, nil)
+	if loopback.IsMissing(err) {
 		return nil, fmt.Errorf("%w: it has ended", a2a.ErrTaskNotCancelable)
 	}
 	if err != nil {
@@ -216,7 +218,7 @@ func (t tasks) withdraw(ctx context.Context, r taskRun) (*a2a.Task, error) {
 		return nil, fmt.Errorf("%w: it is %s", a2a.ErrTaskNotCancelable, task.Status.State)
 	}
 	end := map[string]any{"values": nil, "as_node": thread.EndNode}
-	if err := t.exchange(ctx, http.MethodPost, url.URL{Path: threadPath(r.Thread) + "/state"}, end, nil); err != nil {
+	if err := t.Exchange(ctx, http.MethodPost, url.URL{Path: threadPath(r.Thread) + "/state"}, end, nil); err != nil {
 		return nil, t.refuse(ctx, err)
 	}
 	return t.show(ctx, r, nil)
@@ -243,7 +245,7 @@ func (t tasks) send(ctx context.Context, params *a2a.MessageSendParams) (*a2a.Ta
 			return t.show(ctx, r, history)
 		}
 	}
-	if err := t.exchange(ctx, http.MethodGet, url.URL{Path: r.path() + "/join"}, nil, nil); err != nil {
+	if err := t.Exchange(ctx, http.MethodGet, url.URL{Path: r.path() + "/join"}, nil, nil); err != nil {
 		return nil, t.refuse(ctx, err)
 	}
 	return t.OnGetTask(ctx, &a2a.TaskQueryParams{ID: r.task(), HistoryLength: history})
@@ -273,7 +275,7 @@ func (t tasks) createRun(ctx context.Context, params *a2a.MessageSendParams) (cr
 			return created, err
 		}
 	}
-	err = t.exchange(ctx, http.MethodPost, url.URL{Path: threadPath(thread) + "/runs"}, body, &created)
+	err = t.Exchange(ctx, http.MethodPost, url.URL{Path: threadPath(thread) + "/runs"}, body, &created)
 	return created, t.refuse(ctx, err)
 }
 
@@ -306,14 +308,14 @@ func (t tasks) goOn(ctx context.Context, message *a2a.Message, body map[string]a
 // refuse returns the error of the protocol for an error. An error that no client has caused is
 // logged.
 func (t tasks) refuse(ctx context.Context, err error) error {
-	refused, ok := errors.AsType[*selfRefusal](err)
+	refused, ok := errors.AsType[*loopback.Refusal](err)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case ok && refused.status < http.StatusInternalServerError && refused.status != http.StatusTooManyRequests:
-		return fmt.Errorf("%w: %s", a2a.ErrInvalidParams, refused.message())
+	case ok && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %s", a2a.ErrInvalidParams, refused.Message())
 	case ok:
-		return fmt.Errorf("%w: %s", a2a.ErrServerError, refused.message())
+		return fmt.Errorf("%w: %s", a2a.ErrServerError, refused.Message())
 	case fault.Is(err, fault.Invalid):
 		return fmt.Errorf("%w: %w", a2a.ErrServerError, err)
 	}

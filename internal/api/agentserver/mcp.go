@@ -19,6 +19,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -64,7 +65,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 // SendMCPMessage answers a message of the Model Context Protocol.
 func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
 	self := s.self(ctx, *request.Body)
-	r := self.request
+	r := self.Request
 	message := mcpMessage{}
 	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
 	if !web.WantsStream(r) {
@@ -72,7 +73,7 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 	}
 	// The protocol's server answers every client with JSON.
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	offers, err := toolServer{self}.offer(ctx, message)
+	offers, err := toolServer{self, s}.offer(ctx, message)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,11 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 }
 
 // toolServer shows the assistants of a deployment as tools.
-type toolServer struct{ self }
+type toolServer struct {
+	loopback.Client
+
+	server server
+}
 
 // offer returns the protocol's server for a message. Only messages about tools need the tools.
 func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server, error) {
@@ -190,8 +195,8 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 	}
 	if isID(assistantID) {
 		assistants = make([]toolAssistant, 1)
-		err := s.read(ctx, url.URL{Path: "/assistants/" + assistantID}, &assistants[0])
-		if isMissing(err) {
+		err := s.Read(ctx, url.URL{Path: "/assistants/" + assistantID}, &assistants[0])
+		if loopback.IsMissing(err) {
 			return nil, nil
 		}
 		if err != nil {
@@ -217,15 +222,15 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 // whether there are more.
 func (s toolServer) search(ctx context.Context, query map[string]any) (assistants []toolAssistant, more bool, err error) {
 	query["select"] = []string{"assistant_id", "graph_id", "name", "description"}
-	answer := recording{limit: maxOwnAnswer}
-	err = s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, query)
-	if answer.full {
-		return nil, false, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", maxOwnAnswer)
+	answer := loopback.Answer{Limit: loopback.MaxAnswer}
+	err = s.Ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, query)
+	if answer.Full {
+		return nil, false, fault.New(fault.Invalid, "The names and descriptions of the assistants are larger than %d bytes.", loopback.MaxAnswer)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if err := json.Unmarshal(answer.body.Bytes(), &assistants); err != nil {
+	if err := json.Unmarshal(answer.Body.Bytes(), &assistants); err != nil {
 		return nil, false, fmt.Errorf("read the assistants: %w", err)
 	}
 	return assistants, answer.Header().Get("X-Pagination-Next") != "", nil
@@ -233,18 +238,18 @@ func (s toolServer) search(ctx context.Context, query map[string]any) (assistant
 
 // call makes a run on a thread of its own, and returns its final values.
 func (s toolServer) call(ctx context.Context, assistantID string, arguments json.RawMessage) (*mcp.CallToolResult, error) {
-	answer := recording{limit: maxOwnAnswer}
-	err := s.ask(ctx, &answer, http.MethodPost, url.URL{Path: "/runs/wait"}, map[string]any{"assistant_id": assistantID, "input": state.OrEmpty(arguments), "on_disconnect": "cancel"})
-	if answer.full {
-		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", maxOwnAnswer), true), nil
+	answer := loopback.Answer{Limit: loopback.MaxAnswer}
+	err := s.Ask(ctx, &answer, http.MethodPost, url.URL{Path: "/runs/wait"}, map[string]any{"assistant_id": assistantID, "input": state.OrEmpty(arguments), "on_disconnect": "cancel"})
+	if answer.Full {
+		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", loopback.MaxAnswer), true), nil
 	}
-	if refused, ok := errors.AsType[*selfRefusal](err); ok {
-		return said(refused.message(), true), nil
+	if refused, ok := errors.AsType[*loopback.Refusal](err); ok {
+		return said(refused.Message(), true), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	values := bytes.TrimSpace(answer.body.Bytes())
+	values := bytes.TrimSpace(answer.Body.Bytes())
 	var failed struct {
 		Error *struct{ Message string } `json:"__error__"`
 	}
@@ -300,7 +305,7 @@ func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
 // be JSON with any status.
 func (a mcpAnswer) report(w http.ResponseWriter) error {
 	var out *web.Stream
-	var answer *recording
+	var answer *loopback.Answer
 	beats := 0
 	err := web.KeepOpen(a.request.Context(), a.heartbeat, func() error {
 		if out == nil {
@@ -321,31 +326,31 @@ func (a mcpAnswer) report(w http.ResponseWriter) error {
 	if out == nil {
 		return a.send(w, answer)
 	}
-	return out.Send(web.Event{Name: "message", Data: answer.body.Bytes()})
+	return out.Send(web.Event{Name: "message", Data: answer.Body.Bytes()})
 }
 
 // answer returns the answer of the protocol's server.
-func (a mcpAnswer) answer() (*recording, error) {
-	answer := &recording{limit: maxMCPAnswer}
+func (a mcpAnswer) answer() (*loopback.Answer, error) {
+	answer := &loopback.Answer{Limit: maxMCPAnswer}
 	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.offers }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
 	}).ServeHTTP(answer, a.request)
-	if answer.full {
+	if answer.Full {
 		return nil, fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
 	}
 	// What a call answers after its client has left depends on what ended first.
-	if left := a.request.Context().Err(); left != nil || answer.status == 0 {
+	if left := a.request.Context().Err(); left != nil || answer.Status == 0 {
 		return nil, fmt.Errorf("answer a message: %w", cmp.Or(left, errUnanswered))
 	}
 	return answer, nil
 }
 
 // send sends the answer of the protocol's server, whose refusals are texts.
-func (a mcpAnswer) send(w http.ResponseWriter, answer *recording) error {
-	if answer.status >= http.StatusBadRequest && !json.Valid(answer.body.Bytes()) {
-		return a.refuse(w, strings.TrimSpace(answer.body.String()))
+func (a mcpAnswer) send(w http.ResponseWriter, answer *loopback.Answer) error {
+	if answer.Status >= http.StatusBadRequest && !json.Valid(answer.Body.Bytes()) {
+		return a.refuse(w, strings.TrimSpace(answer.Body.String()))
 	}
-	return answer.copyTo(w)
+	return answer.CopyTo(w)
 }
 
 // refuse answers a message that cannot be used with an error of JSON-RPC. The reason is a text, as

@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"strings"
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -154,18 +154,18 @@ func (c *conversation) next() error {
 // execute does a command of which the head was read. In the meantime next waits for a message,
 // which also answers the client's pings. A client that leaves does not end its command.
 func (c *conversation) execute(command socketCommand, head []byte, message io.Reader) error {
-	var answer recording
+	var answer loopback.Answer
 	if err := c.server.mux.Ask(c.request.Context(), &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
 		return err
 	}
 	if err := drain(message); err != nil {
 		return err
 	}
-	if answer.status == http.StatusOK {
-		return c.socket.Send(answer.body.Bytes())
+	if answer.Status == http.StatusOK {
+		return c.socket.Send(answer.Body.Bytes())
 	}
 	// The server would refuse any command with these answers.
-	return c.refuse(command.ID, &answer, answer.status == http.StatusUnauthorized || answer.status == http.StatusNotFound)
+	return c.refuse(command.ID, &answer, answer.Status == http.StatusUnauthorized || answer.Status == http.StatusNotFound)
 }
 
 // drain reads the rest of a message.
@@ -178,9 +178,9 @@ func drain(message io.Reader) error {
 
 // refuse answers a command with the protocol's form of an error of HTTP. If the error ends the
 // conversation, refuse returns it.
-func (c *conversation) refuse(id *int64, answer *recording, ends bool) error {
-	refused := &socketRefusal{answer.status, answer.message()}
-	if err := c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: id, Error: answer.code(), Message: refused.message}); err != nil {
+func (c *conversation) refuse(id *int64, answer *loopback.Answer, ends bool) error {
+	refused := &socketRefusal{answer.Status, answer.Message()}
+	if err := c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: id, Error: codeOf(answer.Status), Message: refused.message}); err != nil {
 		return err
 	}
 	if ends {
@@ -240,7 +240,7 @@ func (c *conversation) unsubscribe(command socketCommand) error {
 
 // subscription sends the events of a stream to the client.
 type subscription struct {
-	recording
+	loopback.Answer
 
 	of      *conversation
 	command *int64
@@ -251,8 +251,8 @@ type subscription struct {
 
 // WriteHeader answers the command when the stream begins.
 func (s *subscription) WriteHeader(status int) {
-	s.recording.WriteHeader(status)
-	if s.status != http.StatusOK {
+	s.Answer.WriteHeader(status)
+	if s.Status != http.StatusOK {
 		return
 	}
 	s.of.mu.Lock()
@@ -275,11 +275,11 @@ func (s *subscription) run(ctx context.Context, params []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case s.status == http.StatusOK:
+	case s.Status == http.StatusOK:
 		return errors.New("a stream of events has ended")
 	}
 	// A client with a socket for each stream waits for events only: it must not wait in vain.
-	return s.of.refuse(s.command, &s.recording, s.status != http.StatusUnprocessableEntity && s.status != http.StatusForbidden)
+	return s.of.refuse(s.command, &s.Answer, s.Status != http.StatusUnprocessableEntity && s.Status != http.StatusForbidden)
 }
 
 type subscriptionKey struct{}
@@ -307,73 +307,13 @@ func (s *subscription) taking(ctx context.Context) func(events []protocol.Event,
 	}
 }
 
-// recording is the answer to a request that a message stands for.
-type recording struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-	// limit is the largest size of the body in bytes; 0, for the small answers to commands, means
-	// no limit. full says that the answer was larger.
-	limit int
-	full  bool
-	// to gets the body of an answer with status 200 instead, unless it is nil.
-	to io.Writer
-}
-
-// errFull ends an answer that is larger than its limit.
-var errFull = errors.New("the answer is too large")
-
-// Header returns the header, which no client sees.
-func (r *recording) Header() http.Header {
-	if r.header == nil {
-		r.header = http.Header{}
-	}
-	return r.header
-}
-
-// WriteHeader notes the status.
-func (r *recording) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
-}
-
-// Write keeps the body.
-func (r *recording) Write(part []byte) (int, error) {
-	r.WriteHeader(http.StatusOK)
-	if r.to != nil && r.status == http.StatusOK {
-		return r.to.Write(part)
-	}
-	if r.full = r.full || (r.limit > 0 && r.body.Len()+len(part) > r.limit); r.full {
-		return 0, errFull
-	}
-	return r.body.Write(part)
-}
-
-// code returns the protocol's code for an error of HTTP.
-func (r *recording) code() CommandAnswerError {
+// codeOf returns the protocol's code for an error of HTTP.
+func codeOf(status int) CommandAnswerError {
 	switch {
-	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return PermissionDenied
-	case r.status == http.StatusTooManyRequests, r.status >= http.StatusInternalServerError:
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return UnknownError
 	}
 	return InvalidArgument
-}
-
-// message returns the text of the answer for a person.
-func (r *recording) message() string {
-	var problem struct{ Detail json.RawMessage }
-	_ = json.Unmarshal(r.body.Bytes(), &problem) // the Mux has made it
-	var sentence string
-	if json.Unmarshal(problem.Detail, &sentence) == nil {
-		return sentence
-	}
-	var details []fault.Detail
-	_ = json.Unmarshal(problem.Detail, &details) // as above
-	all := make([]string, len(details))
-	for i, detail := range details {
-		all[i] = fmt.Sprintf("%v: %s", detail.Loc, detail.Msg)
-	}
-	return strings.Join(all, "; ")
 }
