@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	"github.com/oapi-codegen/runtime"
+	"github.com/slipway-run/slipway/internal/api/agentserver/a2a"
 	"github.com/slipway-run/slipway/internal/api/web"
 )
 
@@ -598,7 +599,7 @@ func (e CancelRunParamsReason) Valid() bool {
 type A2AMessage = json.RawMessage
 
 // AgentCard The card of an agent (Agent2Agent protocol 1.0 and 0.3.0, "AgentCard").
-type AgentCard = agentCard
+type AgentCard = a2a.Card
 
 // AnyObject defines model for AnyObject.
 type AnyObject = json.RawMessage

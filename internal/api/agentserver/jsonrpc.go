@@ -1,6 +1,8 @@
 package agentserver
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,10 +12,63 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/a2a"
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
+
+// self returns the server as the sender of the request sees it. The body is the body of the
+// request.
+func (s server) self(ctx context.Context, body json.RawMessage) loopback.Client {
+	r := requestOf(ctx).Clone(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return loopback.Client{Mux: s.mux, Request: r, Path: "/d/" + served(ctx).Deployment}
+}
+
+// fail answers a request with an error. A client gets a refusal of the server to itself as it is.
+func (s server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if refused, ok := errors.AsType[*loopback.Refusal](err); ok {
+		err = refused.CopyTo(w)
+	}
+	if err != nil {
+		s.mux.Error(w, r, err)
+	}
+}
+
+// SendA2AMessage answers a message of the Agent2Agent protocol.
+func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageRequestObject) (SendA2AMessageResponseObject, error) {
+	agents := a2a.Server{Deployment: served(ctx).Ref, Threads: s.Threads, Log: s.Log, Now: s.Now, Heartbeat: s.Heartbeat}
+	return agents.Answer(ctx, s.self(ctx, *request.Body), request.AssistantID, *request.Body)
+}
+
+// GetAssistantCard shows the card of an assistant below the address of the assistant, where
+// clients of the protocol look for it.
+func (s server) GetAssistantCard(ctx context.Context, request GetAssistantCardRequestObject) (GetAssistantCardResponseObject, error) {
+	card, err := s.card(ctx, request.AssistantID)
+	return GetAssistantCard200JSONResponse(card), err
+}
+
+// GetAgentCard shows the card of an assistant below the address of the server.
+func (s server) GetAgentCard(ctx context.Context, request GetAgentCardRequestObject) (GetAgentCardResponseObject, error) {
+	card, err := s.card(ctx, request.Params.AssistantID)
+	return GetAgentCard200JSONResponse(card), err
+}
+
+// card describes an assistant to clients of the Agent2Agent protocol.
+func (s server) card(ctx context.Context, assistant string) (AgentCard, error) {
+	agent, err := a2a.Find(ctx, s.self(ctx, nil), assistant)
+	if err != nil {
+		return AgentCard{}, err
+	}
+	d := served(ctx)
+	at := s.AgentURL(ctx, d.Deployment)
+	if d.Settings.HTTP != nil {
+		at += d.Settings.HTTP.MountPrefix
+	}
+	return agent.Card(at+"/a2a/"+agent.ID, s.Version, !d.Auth), nil
+}
 
 // refusals are the operations whose bodies are messages of JSON-RPC, and the statuses with which
 // they refuse other bodies. The transport "Streamable HTTP" of the Model Context Protocol demands a

@@ -137,9 +137,10 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 
 // toolAssistant is an assistant that is a tool.
 type toolAssistant struct {
-	agent
-
-	Graph string `json:"graph_id"`
+	ID          string `json:"assistant_id"`
+	Graph       string `json:"graph_id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
 	// tool is the name of the tool.
 	tool string
 }

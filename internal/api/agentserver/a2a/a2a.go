@@ -1,14 +1,22 @@
-package agentserver
+// Package a2a serves the assistants of a deployment as agents of the Agent2Agent protocol: a
+// context is a thread, and a task is a run on it. It makes the answers by requests to the agent
+// server itself (package loopback). Its tests are those of package agentserver, which are over
+// HTTP.
+package a2a
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/a2aproject/a2a-go/a2a"
 	"github.com/a2aproject/a2a-go/a2asrv"
@@ -16,90 +24,81 @@ import (
 	v1srv "github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 const (
-	// maxA2AMessage is the largest message in bytes. A larger message would begin a run whose
+	// maxMessage is the largest message in bytes. A larger message would begin a run whose
 	// values no answer can hold.
-	maxA2AMessage = loopback.MaxBody
-	// maxA2AAnswer is the largest answer to a client in bytes, except streams. It is enough for a
+	maxMessage = loopback.MaxBody
+	// maxAnswer is the largest answer to a client in bytes, except streams. It is enough for a
 	// task, which has the text of its values twice.
-	maxA2AAnswer = 16 << 20
+	maxAnswer = 16 << 20
 )
 
 // modes are the media types of messages and of artifacts.
 var modes = []string{"text/plain", "application/json"}
 
-// SendA2AMessage answers a message of the Agent2Agent protocol.
-func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageRequestObject) (SendA2AMessageResponseObject, error) {
-	if len(*request.Body) > maxA2AMessage {
-		return nil, fault.New(fault.TooLarge, "The message is larger than %d bytes.", maxA2AMessage)
+// Server answers messages to the assistants of a deployment.
+type Server struct {
+	Deployment deployment.Ref
+	Threads    *thread.Store
+	Log        *slog.Logger
+	Now        clock.Clock
+	// Heartbeat is how long a stream stays silent.
+	Heartbeat time.Duration
+}
+
+// Answer returns the answer to a message. The client's request has the message as its body.
+func (s Server) Answer(ctx context.Context, client loopback.Client, assistant string, message json.RawMessage) (Answer, error) {
+	if len(message) > maxMessage {
+		return Answer{}, fault.New(fault.TooLarge, "The message is larger than %d bytes.", maxMessage)
 	}
-	answer, body := a2aAnswer{tasks: tasks{server: s}}, *request.Body
-	_ = json.Unmarshal(body, &answer.call) // the package of the protocol checks it
+	answer := Answer{tasks: tasks{Client: client, server: s}}
+	_ = json.Unmarshal(message, &answer.call) // the package of the protocol checks it
 	if answer.call.Params == nil {
 		// The package of the protocol would take the message for broken JSON.
-		body = record.Encode(map[string]any{"jsonrpc": "2.0", "id": answer.call.ID, "method": answer.call.Method, "params": struct{}{}})
+		message = record.Encode(map[string]any{"jsonrpc": "2.0", "id": answer.call.ID, "method": answer.call.Method, "params": struct{}{}})
+		client.Request.Body = io.NopCloser(bytes.NewReader(message))
 	}
 	var err error
-	answer.tasks.Client, answer.tasks.agent, err = s.agentOf(ctx, request.AssistantID, body)
+	answer.tasks.agent, err = Find(ctx, client, assistant)
 	return answer, err
 }
 
-// GetAssistantCard shows the card of an assistant below the address of the assistant, where
-// clients of the protocol look for it.
-func (s server) GetAssistantCard(ctx context.Context, request GetAssistantCardRequestObject) (GetAssistantCardResponseObject, error) {
-	card, err := s.card(ctx, request.AssistantID)
-	return GetAssistantCard200JSONResponse(card), err
-}
-
-// GetAgentCard shows the card of an assistant below the address of the server.
-func (s server) GetAgentCard(ctx context.Context, request GetAgentCardRequestObject) (GetAgentCardResponseObject, error) {
-	card, err := s.card(ctx, request.Params.AssistantID)
-	return GetAgentCard200JSONResponse(card), err
-}
-
-// agent is an assistant that other agents ask.
-type agent struct {
+// Agent is an assistant that other agents ask.
+type Agent struct {
 	ID          string `json:"assistant_id"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
 }
 
-// agentOf finds the assistant that a request names. The error is a refusal if the caller may not
-// see it.
-func (s server) agentOf(ctx context.Context, name string, body json.RawMessage) (asker loopback.Client, named agent, err error) {
-	asker = s.self(ctx, body)
-	err = asker.Read(ctx, url.URL{Path: "/assistants/" + name}, &named)
-	return asker, named, err
+// Find finds an assistant by its id or the name of its graph. The error is a refusal if the caller
+// may not see it.
+func Find(ctx context.Context, client loopback.Client, assistant string) (found Agent, err error) {
+	err = client.Read(ctx, url.URL{Path: "/assistants/" + assistant}, &found)
+	return found, err
 }
 
-// card describes an assistant to clients of the protocol.
-func (s server) card(ctx context.Context, name string) (AgentCard, error) {
-	_, of, err := s.agentOf(ctx, name, nil)
-	if err != nil {
-		return AgentCard{}, err
-	}
-	d := served(ctx)
-	at := s.AgentURL(ctx, d.Deployment)
-	if d.Settings.HTTP != nil {
-		at += d.Settings.HTTP.MountPrefix
-	}
-	about := cmp.Or(of.Description, "The assistant "+of.Name+".")
-	at += "/a2a/" + of.ID
-	card := AgentCard{AgentCard: a2a.AgentCard{
-		Name: of.Name, Description: about, URL: at, PreferredTransport: a2a.TransportProtocolJSONRPC, ProtocolVersion: string(a2a.Version), Version: s.Version,
+// Card describes the agent, which messages reach at an address, to clients of the protocol. The
+// version is that of the server; keyed says that requests need a key of the platform.
+func (a Agent) Card(address, version string, keyed bool) Card {
+	about := cmp.Or(a.Description, "The assistant "+a.Name+".")
+	card := Card{AgentCard: a2a.AgentCard{
+		Name: a.Name, Description: about, URL: address, PreferredTransport: a2a.TransportProtocolJSONRPC, ProtocolVersion: string(a2a.Version), Version: version,
 		Capabilities: a2a.AgentCapabilities{Streaming: true}, DefaultInputModes: modes, DefaultOutputModes: modes,
-		Skills: []a2a.AgentSkill{{ID: of.ID, Name: of.Name, Description: about, Tags: []string{}}},
+		Skills: []a2a.AgentSkill{{ID: a.ID, Name: a.Name, Description: about, Tags: []string{}}},
 	}}
 	for _, version := range []v1.ProtocolVersion{v1.Version, "0.3"} {
-		card.SupportedInterfaces = append(card.SupportedInterfaces, &v1.AgentInterface{URL: at, ProtocolBinding: v1.TransportProtocolJSONRPC, ProtocolVersion: version})
+		card.SupportedInterfaces = append(card.SupportedInterfaces, &v1.AgentInterface{URL: address, ProtocolBinding: v1.TransportProtocolJSONRPC, ProtocolVersion: version})
 	}
-	if !d.Auth {
+	if keyed {
 		const key = "key"
 		card.SecuritySchemes = map[string]keyScheme{key: {
 			Type: "apiKey", In: a2a.APIKeySecuritySchemeInHeader, Name: auth.HeaderKey,
@@ -107,13 +106,13 @@ func (s server) card(ctx context.Context, name string) (AgentCard, error) {
 		}}
 		card.Security = []a2a.SecurityRequirements{{key: {}}}
 	}
-	return card, nil
+	return card
 }
 
-// agentCard is a card of version 0.3 with the members that version 1.0 adds or has in another
-// shape, so that clients of both versions read it. It has no securityRequirements of version 1.0:
-// clients disagree on their shape, and those for Python read security instead.
-type agentCard struct {
+// Card is a card of version 0.3 with the members that version 1.0 adds or has in another shape, so
+// that clients of both versions read it. It has no securityRequirements of version 1.0: clients
+// disagree on their shape, and those for Python read security instead.
+type Card struct {
 	a2a.AgentCard
 
 	SupportedInterfaces []*v1.AgentInterface `json:"supportedInterfaces"`
@@ -128,8 +127,8 @@ type keyScheme struct {
 	V1   v1.APIKeySecurityScheme    `json:"apiKeySecurityScheme"`
 }
 
-// a2aAnswer is the answer of SendA2AMessage.
-type a2aAnswer struct {
+// Answer is the answer to a message. It implements agentserver.SendA2AMessageResponseObject.
+type Answer struct {
 	tasks tasks
 	call  struct {
 		ID     json.RawMessage
@@ -152,7 +151,7 @@ func unsupported(r *http.Request) (asked string, refused bool) {
 }
 
 // refuseVersion answers a request that asks for a version that does not exist here.
-func (a a2aAnswer) refuseVersion(w http.ResponseWriter, asked string) error {
+func (a Answer) refuseVersion(w http.ResponseWriter, asked string) error {
 	const codeVersionNotSupported = -32009
 	refused := v1.NewError(v1.ErrVersionNotSupported, fmt.Sprintf("%s: version %q is not supported: the versions are 1.0 and 0.3", v1.SvcParamVersion, asked))
 	w.Header().Set("Content-Type", "application/json")
@@ -165,8 +164,8 @@ func (a a2aAnswer) refuseVersion(w http.ResponseWriter, asked string) error {
 // streams are the methods that stream: two of version 0.3, and what version 1.0 calls them.
 var streams = []string{"message/stream", "tasks/resubscribe", "SendStreamingMessage", "SubscribeToTask"}
 
-// VisitSendA2AMessageResponse implements SendA2AMessageResponseObject.
-func (a a2aAnswer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
+// VisitSendA2AMessageResponse writes the answer to the client.
+func (a Answer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
 	if asked, refused := unsupported(a.tasks.Request); refused {
 		return a.refuseVersion(w, asked)
 	}
@@ -178,11 +177,11 @@ func (a a2aAnswer) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
 		handler.ServeHTTP(flushed{w, http.NewResponseController(w)}, a.tasks.Request)
 		return nil
 	}
-	answer := loopback.Answer{Limit: maxA2AAnswer}
+	answer := loopback.Answer{Limit: maxAnswer}
 	answer.Header().Set("Content-Type", "application/json")
 	handler.ServeHTTP(&answer, a.tasks.Request)
 	if answer.Full {
-		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxA2AAnswer)
+		return fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxAnswer)
 	}
 	return answer.CopyTo(w)
 }

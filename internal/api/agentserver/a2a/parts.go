@@ -1,4 +1,4 @@
-package agentserver
+package a2a
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package agentserver
+package a2a
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -27,7 +28,7 @@ const (
 	// tasks among them gets a short page, whose token continues the list.
 	mostListedRuns = 200
 	// taskRoom is how many bytes the tasks of a page have before no further task is added. The last
-	// task may need the rest of maxA2AAnswer.
+	// task may need the rest of maxAnswer.
 	taskRoom = 4 << 20
 )
 
@@ -104,7 +105,7 @@ func (l *taskList) check() error {
 		return nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(l.request.PageToken)
-	if err != nil || json.Unmarshal(text, &l.from) != nil || !isID(l.from.Before) || l.from.Newest != "" && !isID(l.from.Newest) || l.from.Seen < 0 {
+	if err != nil || json.Unmarshal(text, &l.from) != nil || !id.Valid(l.from.Before) || l.from.Newest != "" && !id.Valid(l.from.Newest) || l.from.Seen < 0 {
 		return invalid("pageToken: must be the nextPageToken of a page before")
 	}
 	return nil
@@ -112,7 +113,7 @@ func (l *taskList) check() error {
 
 // fill reads the page, and returns the token of the next one, "" at the end.
 func (l *taskList) fill(ctx context.Context) (next string, err error) {
-	if !isID(l.request.ContextID) {
+	if !id.Valid(l.request.ContextID) {
 		return "", nil // no context has this id
 	}
 	if err := l.goOn(ctx); err != nil {
@@ -261,7 +262,7 @@ func (w *taskWalk) end() *taskRun {
 	task := w.oldest.task()
 	newest.Metadata.A2A.Task = task
 	thread, first, _ := strings.Cut(string(task), ":")
-	if thread != w.oldest.Thread || !isID(first) {
+	if thread != w.oldest.Thread || !id.Valid(first) {
 		return nil // a client has given the run the metadata of another thread
 	}
 	isNew := !slices.Contains(w.listed, first)

@@ -1,4 +1,4 @@
-package agentserver
+package a2a
 
 import (
 	"cmp"
@@ -30,8 +30,8 @@ import (
 type tasks struct {
 	loopback.Client
 
-	server server
-	agent  agent
+	server Server
+	agent  Agent
 }
 
 // taskRun is a run as the server shows it.
@@ -72,7 +72,7 @@ func (r taskRun) answers() bool {
 func (t tasks) find(ctx context.Context, task a2a.TaskID) (newest taskRun, err error) {
 	thread, first, _ := strings.Cut(string(task), ":")
 	missing := fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, task)
-	if !isID(thread) || !isID(first) {
+	if !id.Valid(thread) || !id.Valid(first) {
 		return newest, missing
 	}
 	err = t.Read(ctx, url.URL{Path: threadPath(thread) + "/runs/" + first}, &newest)
@@ -155,7 +155,8 @@ func (t tasks) show(ctx context.Context, r taskRun, history *int) (*a2a.Task, er
 // have asked under the same id. A run that is at work in the context passes over the question,
 // unless it is cancelled before it starts.
 func (t tasks) isOpen(ctx context.Context, r taskRun) (bool, error) {
-	conversation, err := t.server.Threads.Get(ctx, threadRef(ctx, r.Thread))
+	at := t.server.Deployment
+	conversation, err := t.server.Threads.Get(ctx, thread.Ref{Workspace: at.Workspace, Deployment: at.Deployment, Thread: r.Thread})
 	if fault.Is(err, fault.NotFound) {
 		return false, fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, r.task())
 	}
@@ -263,7 +264,7 @@ func (t tasks) createRun(ctx context.Context, params *a2a.MessageSendParams) (cr
 		return created, fmt.Errorf("%w: message.messageId: must be given", a2a.ErrInvalidParams)
 	case thread == "":
 		thread = id.New(t.server.Now())
-	case !isID(thread):
+	case !id.Valid(thread):
 		return created, fmt.Errorf("%w: message.contextId: must be a UUID", a2a.ErrInvalidParams)
 	}
 	body := map[string]any{"assistant_id": t.agent.ID, "if_not_exists": "create", "stream_mode": []string{"messages-tuple"}}
@@ -319,7 +320,7 @@ func (t tasks) refuse(ctx context.Context, err error) error {
 	case fault.Is(err, fault.Invalid):
 		return fmt.Errorf("%w: %w", a2a.ErrServerError, err)
 	}
-	t.server.Log.ErrorContext(ctx, "a message of an agent was not answered", "deployment", served(ctx).Deployment, "error", err)
+	t.server.Log.ErrorContext(ctx, "a message of an agent was not answered", "deployment", t.server.Deployment.Deployment, "error", err)
 	return a2a.ErrInternalError
 }
 
