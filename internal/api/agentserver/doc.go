@@ -1,6 +1,6 @@
 // Package agentserver serves a deployed agent: its assistants, threads, runs, crons and store, and
-// the same agent as tools of the Model Context Protocol (mcp.go) and as an agent of Agent2Agent
-// (package a2a).
+// the same agent as tools of the Model Context Protocol (package mcp) and as an agent of
+// Agent2Agent (package a2a).
 //
 // api.gen.go holds the routes and models of infra/openapi/agentserver.yaml; change the document and
 // run `make generate`, never the file. Handlers implement StrictServerInterface, one file per

@@ -14,9 +14,11 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/agentserver/a2a"
 	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
+	"github.com/slipway-run/slipway/internal/api/agentserver/mcp"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 // self returns the server as the sender of the request sees it. The body is the body of the
@@ -35,6 +37,20 @@ func (s server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.mux.Error(w, r, err)
 	}
+}
+
+// SendMCPMessage answers a message of the Model Context Protocol.
+func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
+	graphs := func(ctx context.Context, withSchemas bool) (map[string]graph.GraphDescription, error) {
+		lacks := needsNone
+		if withSchemas {
+			lacks = isUntyped
+		}
+		described, err := s.describeTyped(ctx, lacks)
+		return described.Graphs, err
+	}
+	tools := mcp.Server{Client: s.self(ctx, *request.Body), Version: s.Version, Heartbeat: s.Heartbeat, Graphs: graphs}
+	return tools.Answer(ctx, *request.Body)
 }
 
 // SendA2AMessage answers a message of the Agent2Agent protocol.

@@ -1,4 +1,7 @@
-package agentserver
+// Package mcp serves the assistants of a deployment as tools of the Model Context Protocol. It
+// makes the answers by requests to the agent server itself (package loopback). Its tests are those
+// of package agentserver, which are over HTTP.
+package mcp
 
 import (
 	"bytes"
@@ -24,8 +27,10 @@ import (
 	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 const (
@@ -36,11 +41,13 @@ const (
 	// maxInput is the largest schema of a tool's arguments in bytes. Each assistant of a graph
 	// repeats the schema.
 	maxInput = 64 << 10
-	// maxMCPAnswer is the largest message to a client in bytes. It is enough for the schemas of
+	// maxAnswer is the largest message to a client in bytes. It is enough for the schemas of
 	// all tools, and for the answer of a tool, which a message has twice.
-	maxMCPAnswer = 16 << 20
+	maxAnswer = 16 << 20
 	// inputCost is how often the package of the protocol copies the schemas of tools.
 	inputCost = 4
+	// unbounded leaves the bound of messages to the contract of the agent server.
+	unbounded = -1
 )
 
 // The methods of messages about tools.
@@ -62,34 +69,36 @@ var errUnanswered = errors.New("the message has no answer")
 // toolName is the pattern of the names of tools (Model Context Protocol 2025-11-25, "Tools").
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// SendMCPMessage answers a message of the Model Context Protocol.
-func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageRequestObject) (SendMCPMessageResponseObject, error) {
-	self := s.self(ctx, *request.Body)
-	r := self.Request
-	message := mcpMessage{}
-	_ = json.Unmarshal(*request.Body, &message) // the protocol's server checks the message
-	if !web.WantsStream(r) {
-		message.Params.Meta.ProgressToken = nil
-	}
-	// The protocol's server answers every client with JSON.
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	offers, err := toolServer{self, s}.offer(ctx, message)
-	if err != nil {
-		return nil, err
-	}
-	return mcpAnswer{request: r, message: message, offers: offers, heartbeat: s.Heartbeat}, nil
-}
-
-// toolServer shows the assistants of a deployment as tools.
-type toolServer struct {
+// Server shows the assistants of a deployment as tools.
+type Server struct {
 	loopback.Client
 
-	server server
+	// Version is the version of the server.
+	Version string
+	// Heartbeat is how long a waiting connection stays silent.
+	Heartbeat time.Duration
+	// Graphs describes the graphs of the assistants, with the schemas of their inputs if the caller
+	// needs them.
+	Graphs func(ctx context.Context, withSchemas bool) (map[string]graph.GraphDescription, error)
+}
+
+// Answer returns the answer to a message, which is the body of the client's request.
+func (s Server) Answer(ctx context.Context, message json.RawMessage) (Answer, error) {
+	answer := Answer{request: s.Request, heartbeat: s.Heartbeat}
+	_ = json.Unmarshal(message, &answer.message) // the protocol's server checks the message
+	if !web.WantsStream(s.Request) {
+		answer.message.Params.Meta.ProgressToken = nil
+	}
+	// The protocol's server answers every client with JSON.
+	s.Request.Header.Set("Accept", "application/json, text/event-stream")
+	var err error
+	answer.offers, err = s.offer(ctx, answer.message)
+	return answer, err
 }
 
 // offer returns the protocol's server for a message. Only messages about tools need the tools.
-func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server, error) {
-	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.server.Version}, &mcp.ServerOptions{
+func (s Server) offer(ctx context.Context, message clientMessage) (*mcp.Server, error) {
+	offers := mcp.NewServer(&mcp.Implementation{Name: "slipway", Version: s.Version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		// Callers may see different assistants.
 		SetCacheable: func(_ context.Context, _ mcp.Request, about *mcp.Cacheable) { about.CacheScope = "private" },
@@ -98,17 +107,13 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 	if method != methodList && method != methodCall {
 		return offers, nil
 	}
-	lacks := isUntyped
-	if method == methodCall {
-		lacks = needsNone
-	}
-	described, err := s.server.describeTyped(ctx, lacks)
+	graphs, err := s.Graphs(ctx, method == methodList)
 	if err != nil {
 		return nil, err
 	}
 	tools, err := s.tools(ctx)
 	if called := message.Params.Name; err == nil && method == methodCall && !isAmong(tools, called) {
-		tools, err = s.find(ctx, called, described)
+		tools, err = s.find(ctx, called, graphs)
 	}
 	if err != nil {
 		return nil, err
@@ -116,7 +121,7 @@ func (s toolServer) offer(ctx context.Context, message mcpMessage) (*mcp.Server,
 	inputs := map[string]json.RawMessage{}
 	for _, a := range tools {
 		if inputs[a.Graph] == nil {
-			inputs[a.Graph] = inputOf(described.Graphs[a.Graph].InputSchema)
+			inputs[a.Graph] = inputOf(graphs[a.Graph].InputSchema)
 		}
 		if err := budget.HoldOf(ctx).Take(ctx, int64(len(inputs[a.Graph]))*inputCost); err != nil {
 			return nil, err
@@ -153,7 +158,7 @@ func isAmong(tools []toolAssistant, name string) bool {
 // tools returns the assistants that are shown as tools: the default assistants that the caller may
 // see, and the newest of the others. An assistant whose name is no name of a tool, or belongs to
 // several of them, has its id as the name of the tool.
-func (s toolServer) tools(ctx context.Context) ([]toolAssistant, error) {
+func (s Server) tools(ctx context.Context) ([]toolAssistant, error) {
 	assistants, more, err := s.search(ctx, map[string]any{"limit": mostTools})
 	if err != nil {
 		return nil, err
@@ -186,15 +191,15 @@ func (a toolAssistant) isDefault() bool { return a.ID == assistant.DefaultID(a.G
 
 // find returns the assistant that a call names though it is not among the tools that are shown: by
 // its id, by the name of a graph, or by its name if no other assistant has this name.
-func (s toolServer) find(ctx context.Context, name string, described ownDescription) (assistants []toolAssistant, err error) {
+func (s Server) find(ctx context.Context, name string, graphs map[string]graph.GraphDescription) (assistants []toolAssistant, err error) {
 	if !toolName.MatchString(name) {
 		return nil, nil
 	}
 	assistantID := name
-	if _, isGraph := described.Graphs[name]; isGraph {
+	if _, isGraph := graphs[name]; isGraph {
 		assistantID = assistant.DefaultID(name)
 	}
-	if isID(assistantID) {
+	if id.Valid(assistantID) {
 		assistants = make([]toolAssistant, 1)
 		err := s.Read(ctx, url.URL{Path: "/assistants/" + assistantID}, &assistants[0])
 		if loopback.IsMissing(err) {
@@ -221,7 +226,7 @@ func (s toolServer) find(ctx context.Context, name string, described ownDescript
 
 // search returns the assistants that the caller may see and that a search asks for. It reports
 // whether there are more.
-func (s toolServer) search(ctx context.Context, query map[string]any) (assistants []toolAssistant, more bool, err error) {
+func (s Server) search(ctx context.Context, query map[string]any) (assistants []toolAssistant, more bool, err error) {
 	query["select"] = []string{"assistant_id", "graph_id", "name", "description"}
 	answer := loopback.Answer{Limit: loopback.MaxAnswer}
 	err = s.Ask(ctx, &answer, http.MethodPost, url.URL{Path: "/assistants/search"}, query)
@@ -238,7 +243,7 @@ func (s toolServer) search(ctx context.Context, query map[string]any) (assistant
 }
 
 // call makes a run on a thread of its own, and returns its final values.
-func (s toolServer) call(ctx context.Context, assistantID string, arguments json.RawMessage) (*mcp.CallToolResult, error) {
+func (s Server) call(ctx context.Context, assistantID string, arguments json.RawMessage) (*mcp.CallToolResult, error) {
 	answer := loopback.Answer{Limit: loopback.MaxAnswer}
 	err := s.Ask(ctx, &answer, http.MethodPost, url.URL{Path: "/runs/wait"}, map[string]any{"assistant_id": assistantID, "input": state.OrEmpty(arguments), "on_disconnect": "cancel"})
 	if answer.Full {
@@ -262,16 +267,16 @@ func (s toolServer) call(ctx context.Context, assistantID string, arguments json
 	return result, nil
 }
 
-// mcpAnswer is the answer of SendMCPMessage.
-type mcpAnswer struct {
+// Answer is the answer to a message. It implements agentserver.SendMCPMessageResponseObject.
+type Answer struct {
 	request   *http.Request
-	message   mcpMessage
+	message   clientMessage
 	offers    *mcp.Server
 	heartbeat time.Duration
 }
 
-// mcpMessage has the members by which a request, a notification and a response differ.
-type mcpMessage struct {
+// clientMessage has the members by which a request, a notification and a response differ.
+type clientMessage struct {
 	ID, Result, Error json.RawMessage
 	Method            *string
 	// Params has the name of the tool that a call is for, and the token with which the client asks
@@ -282,11 +287,11 @@ type mcpMessage struct {
 	}
 }
 
-// VisitSendMCPMessageResponse implements SendMCPMessageResponseObject. A message that the
+// VisitSendMCPMessageResponse writes the answer to the client. A message that the
 // protocol's server refuses is answered with an error of JSON-RPC and the status of the transport.
 // The credentials of each request protect the server from pages of other origins and from other
 // names of this host, so the package's own protection, which knows no proxies, is off.
-func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
+func (a Answer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
 	if m := a.message; m.Method == nil && m.Result == nil && m.Error == nil {
 		// The package of the protocol would take it for a response.
 		return a.refuse(w, "it has no method, no result and no error")
@@ -304,7 +309,7 @@ func (a mcpAnswer) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
 // report answers a call whose client asks for progress. Many clients give up a call after a minute
 // without progress, and runs take longer. Until the first interval has passed, the answer can still
 // be JSON with any status.
-func (a mcpAnswer) report(w http.ResponseWriter) error {
+func (a Answer) report(w http.ResponseWriter) error {
 	var out *web.Stream
 	var answer *loopback.Answer
 	beats := 0
@@ -331,13 +336,13 @@ func (a mcpAnswer) report(w http.ResponseWriter) error {
 }
 
 // answer returns the answer of the protocol's server.
-func (a mcpAnswer) answer() (*loopback.Answer, error) {
-	answer := &loopback.Answer{Limit: maxMCPAnswer}
+func (a Answer) answer() (*loopback.Answer, error) {
+	answer := &loopback.Answer{Limit: maxAnswer}
 	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.offers }, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
+		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: unbounded,
 	}).ServeHTTP(answer, a.request)
 	if answer.Full {
-		return nil, fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxMCPAnswer)
+		return nil, fault.New(fault.Invalid, "The answer to the message is larger than %d bytes.", maxAnswer)
 	}
 	// What a call answers after its client has left depends on what ended first.
 	if left := a.request.Context().Err(); left != nil || answer.Status == 0 {
@@ -347,7 +352,7 @@ func (a mcpAnswer) answer() (*loopback.Answer, error) {
 }
 
 // send sends the answer of the protocol's server, whose refusals are texts.
-func (a mcpAnswer) send(w http.ResponseWriter, answer *loopback.Answer) error {
+func (a Answer) send(w http.ResponseWriter, answer *loopback.Answer) error {
 	if answer.Status >= http.StatusBadRequest && !json.Valid(answer.Body.Bytes()) {
 		return a.refuse(w, strings.TrimSpace(answer.Body.String()))
 	}
@@ -359,7 +364,7 @@ func (a mcpAnswer) send(w http.ResponseWriter, answer *loopback.Answer) error {
 // 200, whatever its method is, and a notification that nobody knows needs no answer: with another
 // status, clients for Python end their sessions. (Since version 2026-07-28, the status of a request
 // tells what is wrong with it; the package of the protocol sends this status itself.)
-func (a mcpAnswer) refuse(w http.ResponseWriter, reason string) error {
+func (a Answer) refuse(w http.ResponseWriter, reason string) error {
 	code, isUnknown := jsonrpc.CodeInvalidRequest, strings.HasPrefix(reason, unknownMethod)
 	switch {
 	case isUnknown && a.message.ID == nil:
