@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/agentserver/strangers"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -170,18 +171,18 @@ func setUpGuarded(t *testing.T) (f *fixture, g *guardian, platformKey string) {
 func setUpGuardedAgent(t *testing.T) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
 	many := web.Rate{PerSecond: 1e6, Burst: 1e6}
-	return setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: many, PerDeployment: many, AtOnceOfAddress: 1000, AtOnce: 1000}, quota.Limits{})
+	return setUpGuardedWithin(t, strangers.Limits{PerAddress: many, PerDeployment: many, AtOnceOfAddress: 1000, AtOnce: 1000}, quota.Limits{})
 }
 
 // setUpGuardedWithin also bounds the requests of strangers, and has other quotas.
-func setUpGuardedWithin(t *testing.T, strangers agentserver.StrangerLimits, limits quota.Limits, change ...func(*agentserver.Config)) (f *fixture, g *guardian, platformKey, token string) {
+func setUpGuardedWithin(t *testing.T, bounds strangers.Limits, limits quota.Limits, change ...func(*agentserver.Config)) (f *fixture, g *guardian, platformKey, token string) {
 	t.Helper()
 	g = &guardian{}
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.Rule = g.rule
 	server := httptest.NewServer(agent)
 	t.Cleanup(server.Close)
-	f = setUpLimited(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0, limits, append(change, func(c *agentserver.Config) { c.Strangers = strangers })...)
+	f = setUpLimited(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0, limits, append(change, func(c *agentserver.Config) { c.Strangers = bounds })...)
 	f.auth = "./auth.py:auth"
 	revision := f.deploy(t, "agent", "weather")
 	platformKey, f.key = f.key, "ada"
@@ -204,7 +205,7 @@ func TestAttackASlowAuthenticationTakesThePlacesOfItsWorkspace(t *testing.T) {
 	t.Parallel()
 	const places, requests = 2, 5
 	limits := quota.Limits{}.With(quota.Streams, places)
-	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{}, limits, func(c *agentserver.Config) { c.Patience = time.Millisecond })
+	f, g, _, _ := setUpGuardedWithin(t, strangers.Limits{}, limits, func(c *agentserver.Config) { c.Patience = time.Millisecond })
 	release := make(chan struct{})
 	g.delay(func() { <-release })
 	answers := make(chan response, requests)

@@ -23,7 +23,7 @@ import (
 
 // A repository's own authentication replaces the platform's key: the handlers in the agent's
 // process decide which user sent a request, and this package enforces their decisions. No
-// answer of the handlers is used for a second request (strangers.go remembers, for its bounds
+// answer of the handlers is used for a second request (package strangers remembers, for its bounds
 // only, which credentials were let in), and everything except an answer that lets a request in
 // keeps the request out.
 
@@ -74,12 +74,12 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 			return known, none
 		}
 	}
-	authentication, err := s.strangers.admit(r, own, identified)
+	authentication, err := s.strangers.Admit(r, own, identified)
 	if err != nil {
 		return known, err
 	}
 	letIn := false
-	defer func() { authentication.answered(letIn) }()
+	defer func() { authentication.Answered(letIn) }()
 	user, err := s.admitUser(r, own)
 	letIn = err == nil
 	return user, err

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/strangers"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -85,7 +86,7 @@ type Config struct {
 	// connection ends if the client has not come back a minute later.
 	Unnoticed time.Duration
 	// Strangers bounds the requests of strangers to the authentications of repositories.
-	Strangers StrangerLimits
+	Strangers strangers.Limits
 	// Patience is how long a request waits for an agent before it takes a place of its workspace;
 	// default quota.Patience.
 	Patience time.Duration
@@ -98,7 +99,7 @@ type server struct {
 	Config
 
 	descriptions *descriptionCache
-	strangers    *strangers
+	strangers    *strangers.Limiter
 	// mux has the routes of the server.
 	mux *web.Mux
 	// visiting hands requests to repositories' own applications: requests of callers that the
@@ -122,7 +123,7 @@ func Register(mux *web.Mux, config Config) error {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
 	known := &descriptionCache{log: config.Log, descriptions: lru.New[string, ownDescription](maxDescribed)}
-	s := server{Config: config, descriptions: known, strangers: newStrangers(config.Strangers, config.Now), mux: mux}
+	s := server{Config: config, descriptions: known, strangers: strangers.New(config.Strangers, config.Now), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	s.visitors = mux.Visited(deploymentID)(http.HandlerFunc(s.handOver))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{

@@ -10,12 +10,12 @@ import (
 // limiters are the types that count with an lru.Cache, each with what happens when it drops a
 // value. They are not caches: nobody reads an answer from them.
 var limiters = map[string]string{
-	"internal/api/agentserver.strangers": "a caller counts as a stranger again",
-	"internal/api/web.Buckets":           "a name begins with a full bucket",
-	"internal/api/web.Limiter":           "the requests of a workspace count from zero",
-	"internal/tenant/apikey.Store":       "the use of a key is noted again",
-	"internal/tenant/audit.Store":        "the refusals of a workspace are noted again",
-	"internal/tenant/quota.Shared":       "the requests of a workspace count from zero",
+	"internal/api/agentserver/strangers.Limiter": "a caller counts as a stranger again",
+	"internal/api/web.Buckets":                   "a name begins with a full bucket",
+	"internal/api/web.Limiter":                   "the requests of a workspace count from zero",
+	"internal/tenant/apikey.Store":               "the use of a key is noted again",
+	"internal/tenant/audit.Store":                "the refusals of a workspace are noted again",
+	"internal/tenant/quota.Shared":               "the requests of a workspace count from zero",
 }
 
 // TestCachesAreNamed checks that each type with an lru.Cache, and each variable, is called a cache,

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/agentserver/strangers"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
@@ -19,7 +20,7 @@ func Config(s *stack.Stack) agentserver.Config {
 	var gateway lambdahost.Gateway
 	return agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Webhooks: s.Webhooks(),
-		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), Version: s.Version, Log: s.Log, Strangers: strangers(s),
+		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), Version: s.Version, Log: s.Log, Strangers: limits(s),
 		Agents: &runner.Agents{ServerURL: ServerURL(s), Deployments: s.Deployments(), Target: Of(s).Target, Graph: graph.NewClient(nil), Log: s.Log},
 	}
 }
@@ -33,8 +34,8 @@ func ServerURL(s *stack.Stack) func(deployment string) string {
 	return func(deployment string) string { return strings.TrimSuffix(s.BaseURL, "/") + "/d/" + deployment }
 }
 
-// strangers bounds the questions about strangers for all processes of a stack together.
-func strangers(s *stack.Stack) agentserver.StrangerLimits {
+// limits bounds the questions about strangers for all processes of a stack together.
+func limits(s *stack.Stack) strangers.Limits {
 	hasher := func(ctx context.Context) (secret.Hasher, error) { return s.Key(ctx) }
-	return agentserver.StrangerLimits{Shared: &quota.Strangers{Table: s.Table(), Hasher: hasher, Now: clock.System, Log: s.Log}}
+	return strangers.Limits{Shared: &quota.Strangers{Table: s.Table(), Hasher: hasher, Now: clock.System, Log: s.Log}}
 }

@@ -1,4 +1,8 @@
-package agentserver
+// Package strangers bounds the requests of strangers to the authentications of repositories. A
+// stranger is a caller with credentials for which the repository has let no request in recently:
+// the agent decides about each such request. Its tests are those of package agentserver, which are
+// over HTTP.
+package strangers
 
 import (
 	"cmp"
@@ -17,11 +21,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// StrangerLimits bound the requests of strangers to the authentications of repositories. A
-// stranger is a caller with credentials for which the repository has let no request in
-// recently: the agent decides about each such request. A member that is zero gets the default
-// in its comment.
-type StrangerLimits struct {
+// Limits are the bounds. A member that is zero gets the default in its comment.
+type Limits struct {
 	// PerAddress is how many requests of one address are refused (10 a second, 100 at once),
 	// PerDeployment how many requests to one deployment are refused (100 a second, 1000 at
 	// once). Beyond that, the agent is not asked.
@@ -41,10 +42,10 @@ const (
 	mostRemembered = 20_000
 )
 
-// strangers counts the requests of strangers.
-type strangers struct {
+// Limiter counts the requests of strangers.
+type Limiter struct {
 	now     clock.Clock
-	limits  StrangerLimits
+	limits  Limits
 	refused *web.Buckets
 	// known has, for credentials, the time when a request with them was last let in. It is a part
 	// of the limiter, not a cache: it has no answer of a repository, and a caller whose
@@ -56,18 +57,19 @@ type strangers struct {
 	asking map[string]int
 }
 
-func newStrangers(l StrangerLimits, now clock.Clock) *strangers {
+// New returns a limiter that has counted nothing.
+func New(l Limits, now clock.Clock) *Limiter {
 	l.PerAddress, l.PerDeployment = cmp.Or(l.PerAddress, web.Rate{PerSecond: 10, Burst: 100}), cmp.Or(l.PerDeployment, web.Rate{PerSecond: 100, Burst: 1000})
 	l.AtOnceOfAddress, l.AtOnce = cmp.Or(l.AtOnceOfAddress, 8), cmp.Or(l.AtOnce, 16)
-	return &strangers{
+	return &Limiter{
 		now: now, limits: l, asking: map[string]int{},
 		refused: web.NewBuckets(), known: lru.New[[sha256.Size]byte, time.Time](mostRemembered),
 	}
 }
 
-// question is a request that an agent decides about.
-type question struct {
-	of          *strangers
+// Question is a request that an agent decides about.
+type Question struct {
+	of          *Limiter
 	credentials [sha256.Size]byte
 	// remembered says that the request has credentials to remember.
 	remembered bool
@@ -87,10 +89,10 @@ type bound struct {
 	most int
 }
 
-// admit takes places for a request, so that the agent may be asked about it, or refuses the
+// Admit takes places for a request, so that the agent may be asked about it, or refuses the
 // request. Known callers need no places, so strangers do not keep them out.
-func (s *strangers) admit(r *http.Request, d deployment.Deployment, identified bool) (*question, error) {
-	q := &question{of: s, began: s.now()}
+func (s *Limiter) Admit(r *http.Request, d deployment.Deployment, identified bool) (*Question, error) {
+	q := &Question{of: s, began: s.now()}
 	q.credentials, q.remembered = credentialsOf(r, d)
 	if identified {
 		return q, nil
@@ -125,7 +127,7 @@ func tooMany(wait time.Duration) error {
 }
 
 // share takes places that count for all processes.
-func (q *question) share(r *http.Request, d deployment.Deployment) error {
+func (q *Question) share(r *http.Request, d deployment.Deployment) error {
 	l := q.of.limits
 	request := quota.Question{Workspace: d.Workspace, Deployment: d.Deployment, Bounds: []quota.StrangerBound{
 		{Origin: inbound.Group(r.RemoteAddr), PerSecond: l.PerAddress.PerSecond, Burst: l.PerAddress.Burst, AtOnce: l.AtOnceOfAddress},
@@ -146,7 +148,7 @@ func (q *question) share(r *http.Request, d deployment.Deployment) error {
 }
 
 // occupy counts a question that is under way.
-func (q *question) occupy(name string, most int) bool {
+func (q *Question) occupy(name string, most int) bool {
 	q.of.mu.Lock()
 	defer q.of.mu.Unlock()
 	if q.of.asking[name] >= most {
@@ -158,7 +160,7 @@ func (q *question) occupy(name string, most int) bool {
 }
 
 // end gives back the places that the question has taken.
-func (q *question) end() {
+func (q *Question) end() {
 	q.of.mu.Lock()
 	defer q.of.mu.Unlock()
 	for _, name := range q.places {
@@ -168,9 +170,9 @@ func (q *question) end() {
 	}
 }
 
-// answered notes the decision of the agent. Only a request that was refused counts for the
+// Answered notes the decision of the agent. Only a request that was refused counts for the
 // rates.
-func (q *question) answered(letIn bool) {
+func (q *Question) Answered(letIn bool) {
 	switch {
 	case !q.remembered:
 	case letIn:

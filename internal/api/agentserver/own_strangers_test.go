@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/agentserver/strangers"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
@@ -46,7 +46,7 @@ func (g *guardian) questions() int {
 func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 	t.Parallel()
 	const most, attacks = 5, 30
-	for name, limits := range map[string]agentserver.StrangerLimits{
+	for name, limits := range map[string]strangers.Limits{
 		"one address":                      {PerAddress: slow(most)},
 		"one deployment":                   {PerDeployment: slow(most)},
 		"one address of all processes":     {PerAddress: slow(most), Shared: shared(t)},
@@ -87,7 +87,7 @@ func TestAttackStrangersUseUpNoAgent(t *testing.T) {
 func TestAttackStrangersThatHang(t *testing.T) {
 	t.Parallel()
 	const atOnce, attacks = 3, 12
-	for name, limits := range map[string]agentserver.StrangerLimits{
+	for name, limits := range map[string]strangers.Limits{
 		"one address": {AtOnceOfAddress: atOnce}, "all": {AtOnce: atOnce, AtOnceOfAddress: attacks},
 		"one address of all processes": {AtOnceOfAddress: atOnce, Shared: shared(t)}, "all, by all processes": {AtOnce: atOnce, AtOnceOfAddress: attacks, Shared: shared(t)},
 	} {
@@ -119,7 +119,7 @@ func TestAttackStrangersThatHang(t *testing.T) {
 func TestRequestsThatAreLetInTakeNothing(t *testing.T) {
 	t.Parallel()
 	const most, users = 2, 5
-	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(most), PerDeployment: slow(most)}, quota.Limits{})
+	f, g, _, _ := setUpGuardedWithin(t, strangers.Limits{PerAddress: slow(most), PerDeployment: slow(most)}, quota.Limits{})
 	var all, asked sync.WaitGroup
 	asked.Add(users)
 	g.delay(func() {
@@ -145,7 +145,7 @@ func TestRequestsThatAreLetInTakeNothing(t *testing.T) {
 // minutes later, and that refusals stop counting with time.
 func TestCallersAreForgotten(t *testing.T) {
 	t.Parallel()
-	f, g, _, _ := setUpGuardedWithin(t, agentserver.StrangerLimits{PerAddress: slow(1)}, quota.Limits{})
+	f, g, _, _ := setUpGuardedWithin(t, strangers.Limits{PerAddress: slow(1)}, quota.Limits{})
 	ask := func(user string, want int) {
 		t.Helper()
 		wantStatus(t, f.as(t, user, "POST", "/threads/search", object{}), want)
