@@ -2,10 +2,13 @@ package agentserver
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/streammode"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
@@ -106,18 +109,45 @@ func (e *eventStream) write(w http.ResponseWriter) error {
 // read sends the run's events to the connection, translated to the modes that the client asked
 // for.
 func (e *eventStream) read(ctx context.Context, send func(...web.Event) error) error {
-	out := &outlet{send: send}
-	t := newTranslator(e.server, e.run, e.modes, e.after, out)
-	err := e.server.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
-		return out.each(events, e.after, func(event run.Event) error { return t.one(ctx, event) })
+	out := &streammode.Outlet{Send: send}
+	t := e.server.translator(e.run, e.modes, e.after, out)
+	err := e.server.Runs.Stream(ctx, e.run, t.Start(), func(events []run.Event) error {
+		return out.Each(events, e.after, func(event run.Event) error { return t.One(ctx, event) })
 	})
 	e.over = err == nil || fault.Is(err, fault.NotFound)
 	if err == nil {
-		t.steps.release() // behind the run's last event
-		err = out.flush()
+		t.End() // behind the run's last event
+		err = out.Flush()
 	}
 	if fault.Is(err, fault.NotFound) {
 		return nil // it was rolled back: the stream ends like the stream of an interrupted run
 	}
 	return err
+}
+
+// translator returns a translator of a run's events into stream modes.
+func (s server) translator(r run.Run, modes []string, after int64, out *streammode.Outlet) *streammode.Translator {
+	return streammode.Source{Runs: s.Runs, Checkpoint: showCheckpoint}.Translator(r, modes, after, out)
+}
+
+// checkpointEvent is a state with the names of its checkpoint and of its parent in the
+// framework's form.
+type checkpointEvent struct {
+	ThreadState
+
+	Config       json.RawMessage `json:"config"`
+	ParentConfig json.RawMessage `json:"parent_config"`
+}
+
+// showCheckpoint returns an event of the mode "checkpoints".
+func showCheckpoint(ref thread.Ref, at thread.Snapshot) any {
+	config := func(checkpointID string) json.RawMessage {
+		of := object(map[string]any{"configurable": map[string]string{"thread_id": ref.Thread}})
+		return withCheckpoint(of, checkpointRef{ID: checkpointID})
+	}
+	shown := checkpointEvent{ThreadState: showState(thread.Thread{Ref: ref}, at, nil), Config: config(at.ID), ParentConfig: null}
+	if parent := shown.ParentCheckpoint; parent != nil {
+		shown.ParentConfig = config(*parent.CheckpointID)
+	}
+	return shown
 }

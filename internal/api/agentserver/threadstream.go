@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/streammode"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
@@ -100,7 +101,7 @@ func (s *threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream", again)
 	return web.NewStream(w).Follow(s.ctx, s.server.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		var of *runEvents
-		out := &outlet{send: send}
+		out := &streammode.Outlet{Send: send}
 		emit := func(part run.Part) error {
 			if part.Edit != nil {
 				return s.showEdit(part, out)
@@ -118,10 +119,10 @@ func (s *threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 }
 
 // showEdit sends the state that a client has made by an update.
-func (s *threadStream) showEdit(part run.Part, out *outlet) error {
-	out.encode(eventStateUpdate, map[string]any{"thread_id": s.ref.Thread, "state": s.shownAt(*part.Edit)})
-	out.name(strconv.FormatInt(part.Position, 10) + ended + edited + strconv.FormatInt(part.Edit.At.Number, 10))
-	return out.flush()
+func (s *threadStream) showEdit(part run.Part, out *streammode.Outlet) error {
+	out.Encode(eventStateUpdate, map[string]any{"thread_id": s.ref.Thread, "state": s.shownAt(*part.Edit)})
+	out.Name(strconv.FormatInt(part.Position, 10) + ended + edited + strconv.FormatInt(part.Edit.At.Number, 10))
+	return out.Flush()
 }
 
 const eventStateUpdate = "state_update"
@@ -139,48 +140,48 @@ func (s *threadStream) wants(mode ThreadStreamMode) bool { return slices.Contain
 type runEvents struct {
 	*threadStream
 	run run.Run
-	out *outlet
+	out *streammode.Outlet
 	// events is nil unless the modes of the run are wanted.
-	events *translator
+	events *streammode.Translator
 	last   int64
 }
 
-func (s *threadStream) newRunEvents(r run.Run, out *outlet) *runEvents {
+func (s *threadStream) newRunEvents(r run.Run, out *streammode.Outlet) *runEvents {
 	e := &runEvents{threadStream: s, run: r, out: out, last: r.Start}
 	if s.wants(ThreadStreamModeRunModes) {
-		e.events = newTranslator(s.server, r, r.StreamModes, s.from.Position, out)
+		e.events = s.server.translator(r, r.StreamModes, s.from.Position, out)
 	}
 	return e
 }
 
 // translate sends stream events of the events of a part.
 func (e *runEvents) translate(ctx context.Context, part run.Part) error {
-	err := e.out.each(part.Events, e.from.Position, func(event run.Event) error { return e.one(ctx, event) })
+	err := e.out.Each(part.Events, e.from.Position, func(event run.Event) error { return e.one(ctx, event) })
 	if err != nil || !part.Ended {
 		return err
 	}
 	if e.events != nil {
-		e.events.steps.release()
+		e.events.End()
 	}
 	if e.last >= e.from.Position {
-		e.out.encode(run.EventMetadata, map[string]any{"status": "run_done", "run_id": e.run.Run})
-		e.out.name(strconv.FormatInt(e.last, 10) + ended)
+		e.out.Encode(run.EventMetadata, map[string]any{"status": "run_done", "run_id": e.run.Run})
+		e.out.Name(strconv.FormatInt(e.last, 10) + ended)
 	}
-	return e.out.flush()
+	return e.out.Flush()
 }
 
 func (e *runEvents) one(ctx context.Context, event run.Event) error {
 	e.last = event.Position
 	if e.events != nil {
-		if err := e.events.one(ctx, event); err != nil {
+		if err := e.events.One(ctx, event); err != nil {
 			return err
 		}
 	}
-	if e.out.muted {
+	if e.out.Muted {
 		return nil
 	}
 	if event.Name == run.EventMetadata && e.events == nil && e.wants(ThreadStreamModeLifecycle) {
-		e.out.add(event.Name, event.Data)
+		e.out.Add(event.Name, event.Data)
 	}
 	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(ThreadStreamModeStateUpdate) {
 		at, err := e.server.Runs.Values(ctx, e.ref, event)
@@ -190,7 +191,7 @@ func (e *runEvents) one(ctx context.Context, event run.Event) error {
 		if err != nil {
 			return err
 		}
-		e.out.encode(eventStateUpdate, map[string]any{"run_id": e.run.Run, "thread_id": e.ref.Thread, "state": e.shownAt(at)})
+		e.out.Encode(eventStateUpdate, map[string]any{"run_id": e.run.Run, "thread_id": e.ref.Thread, "state": e.shownAt(at)})
 	}
 	return nil
 }

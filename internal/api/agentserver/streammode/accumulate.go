@@ -1,4 +1,4 @@
-package agentserver
+package streammode
 
 import (
 	"cmp"
@@ -11,12 +11,12 @@ import (
 // accumulator makes the events of the stream mode "messages": each chunk shows the whole message so
 // far.
 type accumulator struct {
-	out *outlet
+	out *Outlet
 	// open are the messages that are not complete.
 	open map[string]*openMessage
 }
 
-func newAccumulator(out *outlet) *accumulator {
+func newAccumulator(out *Outlet) *accumulator {
 	return &accumulator{out: out, open: map[string]*openMessage{}}
 }
 
@@ -55,11 +55,11 @@ func (a *accumulator) add(data json.RawMessage) {
 		for _, name := range mergedMembers {
 			delete(message.members, name)
 		}
-		a.out.encode("messages/metadata", map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}})
+		a.out.Encode("messages/metadata", map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}})
 	}
 	message.add(chunk)
-	if !a.out.muted {
-		a.out.encode("messages/partial", []any{message.merged()})
+	if !a.out.Muted {
+		a.out.Encode("messages/partial", []any{message.merged()})
 	}
 }
 
@@ -129,7 +129,7 @@ func (a *accumulator) complete(update json.RawMessage) {
 			if json.Unmarshal(message, &head) == nil {
 				delete(a.open, head.ID)
 			}
-			a.out.encode("messages/complete", []json.RawMessage{message})
+			a.out.Encode("messages/complete", []json.RawMessage{message})
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package agentserver
+package streammode
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 )
 
 // stepModes are the stream modes that show the steps of a graph.
-var stepModes = []string{string(StreamModeTasks), string(StreamModeCheckpoints), string(StreamModeDebug)}
+var stepModes = []string{modeTasks, modeCheckpoints, modeDebug}
 
 // steps makes the events of the stepModes for an agent that does not show its steps: from the
 // checkpoints that the server makes itself, and from the nodes whose updates lead to them. It
 // adds nothing to the events of an agent that shows steps itself, or keeps checkpoints of its
 // own.
 type steps struct {
-	server server
+	source Source
 	run    run.Run
-	out    *outlet
+	out    *Outlet
 	// wanted are the stepModes that the reader has asked for; none if nothing is to be added.
 	wanted []string
 	// number is the number of the newest checkpoint that the run's events have named, at is
@@ -36,19 +36,19 @@ type steps struct {
 	held *run.Event
 }
 
-func newSteps(s server, r run.Run, modes []string, out *outlet) *steps {
+func newSteps(s Source, r run.Run, modes []string, out *Outlet) *steps {
 	wanted := slices.DeleteFunc(slices.Clone(stepModes), func(mode string) bool { return !slices.Contains(modes, mode) })
-	return &steps{server: s, run: r, out: out, wanted: wanted, number: -1, at: thread.Empty().Snapshot()}
+	return &steps{source: s, run: r, out: out, wanted: wanted, number: -1, at: thread.Empty().Snapshot()}
 }
 
 // before shows what comes before an event.
 func (s *steps) before(ctx context.Context, event run.Event) error {
-	if event.Name == run.EventMetadata || event.Name == string(StreamModeEvents) {
+	if event.Name == run.EventMetadata || event.Name == modeEvents {
 		return nil
 	}
 	own := slices.Contains(stepModes, event.Name)
 	if s.held != nil && event.Name == run.EventValues {
-		values, err := s.server.Runs.Values(ctx, s.run.Ref.Ref, event)
+		values, err := s.source.Runs.Values(ctx, s.run.Ref.Ref, event)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (s *steps) behind(ctx context.Context, event run.Event) error {
 	case len(s.wanted) == 0:
 	case event.Name == run.EventValues && event.Checkpoint != s.number:
 		return s.checkpoint(ctx, event)
-	case event.Name == run.EventUpdates && !s.out.muted && s.number >= 0:
+	case event.Name == run.EventUpdates && !s.out.Muted && s.number >= 0:
 		return s.tasks(ctx, event)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (s *steps) release() {
 // read returns the checkpoint with the number s.number.
 func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
 	if s.at.Number != s.number {
-		values, err := s.server.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
+		values, err := s.source.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
 		if err != nil {
 			return s.at, err
 		}
@@ -98,7 +98,7 @@ func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
 func (s *steps) checkpoint(ctx context.Context, event run.Event) error {
 	first := s.number < 0
 	s.number = event.Checkpoint
-	if !first && s.out.muted {
+	if !first && s.out.Muted {
 		return nil
 	}
 	at, err := s.read(ctx)
@@ -112,31 +112,11 @@ func (s *steps) checkpoint(ctx context.Context, event run.Event) error {
 	return err
 }
 
-// checkpointEvent is a state with the names of its checkpoint and of its parent in the
-// framework's form.
-type checkpointEvent struct {
-	ThreadState
-
-	Config       json.RawMessage `json:"config"`
-	ParentConfig json.RawMessage `json:"parent_config"`
-}
-
 // state shows the checkpoint that was last read.
 func (s *steps) state(event run.Event) {
-	if s.out.muted {
-		return
+	if !s.out.Muted {
+		s.show(modeCheckpoints, "checkpoint", s.at.Step, event, s.source.Checkpoint(s.run.Ref.Ref, s.at))
 	}
-	shown := checkpointEvent{ThreadState: showState(thread.Thread{Ref: s.run.Ref.Ref}, s.at, nil), Config: s.config(s.at.ID), ParentConfig: null}
-	if parent := shown.ParentCheckpoint; parent != nil {
-		shown.ParentConfig = s.config(*parent.CheckpointID)
-	}
-	s.show(StreamModeCheckpoints, "checkpoint", s.at.Step, event, shown)
-}
-
-// config returns the configuration of a run that continues from a checkpoint.
-func (s *steps) config(checkpointID string) json.RawMessage {
-	of := record.Encode(map[string]any{"configurable": map[string]string{"thread_id": s.run.Thread}})
-	return withCheckpoint(of, checkpointRef{ID: checkpointID})
 }
 
 // taskEvent says that a node begins; taskResult has the result of the node.
@@ -173,7 +153,7 @@ func (s *steps) tasks(ctx context.Context, event run.Event) error {
 			s.pauses(event, update.Value)
 			continue
 		}
-		result := taskResult{ID: id.Of(s.run.Run, strconv.FormatInt(event.Position, 10), update.Name), Name: update.Name, Result: emptyObject}
+		result := taskResult{ID: id.Of(s.run.Run, strconv.FormatInt(event.Position, 10), update.Name), Name: update.Name, Result: state.OrEmpty(nil)}
 		if state.IsObject(update.Value) {
 			result.Result = update.Value
 		}
@@ -185,7 +165,7 @@ func (s *steps) tasks(ctx context.Context, event run.Event) error {
 func (s *steps) pauses(event run.Event, questions json.RawMessage) {
 	for _, question := range state.OneOrMany(questions) {
 		if of, err := thread.QuestionID(question); err == nil {
-			s.task(event, taskResult{ID: of, Name: s.run.Graph, Result: emptyObject, Interrupts: []json.RawMessage{question}})
+			s.task(event, taskResult{ID: of, Name: s.run.Graph, Result: state.OrEmpty(nil), Interrupts: []json.RawMessage{question}})
 		}
 	}
 }
@@ -196,8 +176,8 @@ func (s *steps) task(event run.Event, result taskResult) {
 		result.Interrupts = []json.RawMessage{}
 	}
 	step := s.at.Step + 1
-	s.show(StreamModeTasks, "task", step, event, begun)
-	s.show(StreamModeTasks, "task_result", step, event, result)
+	s.show(modeTasks, "task", step, event, begun)
+	s.show(modeTasks, "task_result", step, event, result)
 }
 
 // debugEvent is an event of the mode debug, which wraps those of the modes checkpoints and tasks.
@@ -209,16 +189,16 @@ type debugEvent struct {
 }
 
 // show makes the events of a mode and of debug, if they are wanted.
-func (s *steps) show(mode StreamMode, kind string, step int64, event run.Event, payload any) {
-	own, debug := slices.Contains(s.wanted, string(mode)), slices.Contains(s.wanted, string(StreamModeDebug))
+func (s *steps) show(mode, kind string, step int64, event run.Event, payload any) {
+	own, debug := slices.Contains(s.wanted, mode), slices.Contains(s.wanted, modeDebug)
 	if !own && !debug {
 		return
 	}
 	data := record.Encode(payload)
 	if own {
-		s.out.add(string(mode), data)
+		s.out.Add(mode, data)
 	}
 	if debug {
-		s.out.encode(string(StreamModeDebug), debugEvent{Step: step, Timestamp: clock.Format(event.At), Type: kind, Payload: data})
+		s.out.Encode(modeDebug, debugEvent{Step: step, Timestamp: clock.Format(event.At), Type: kind, Payload: data})
 	}
 }

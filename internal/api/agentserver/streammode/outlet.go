@@ -1,4 +1,4 @@
-package agentserver
+package streammode
 
 import (
 	"strconv"
@@ -12,11 +12,11 @@ import (
 // may show a whole state or a whole message each.
 const outletBytes = 64 << 10
 
-// outlet hands stream events to a client while they are made, several at a time.
-type outlet struct {
-	send func(...web.Event) error
-	// muted says that the client has the events that are made now.
-	muted bool
+// Outlet hands stream events to a client while they are made, several at a time.
+type Outlet struct {
+	Send func(...web.Event) error
+	// Muted says that the client has the events that are made now.
+	Muted bool
 	// held are the events that are not sent, size is the length of their data. err is the error
 	// of an earlier send.
 	held []web.Event
@@ -26,30 +26,30 @@ type outlet struct {
 	encoded int
 }
 
-// each translates events of the log, and sends what is made of them. It calls send at least once,
+// Each translates events of the log, and sends what is made of them. It calls Send at least once,
 // even if nothing is made. The client has the events up to the position after.
-func (o *outlet) each(events []run.Event, after int64, translate func(run.Event) error) error {
-	defer func() { o.muted = false }()
+func (o *Outlet) Each(events []run.Event, after int64, translate func(run.Event) error) error {
+	defer func() { o.Muted = false }()
 	for _, event := range events {
-		o.muted, o.encoded = event.Position <= after, 0
+		o.Muted, o.encoded = event.Position <= after, 0
 		if err := translate(event); err != nil {
 			return err
 		}
 		// If one event becomes several events, the last event carries the id: a client that
 		// reconnects with the id has received all of them.
 		if o.encoded > 0 {
-			o.name(strconv.FormatInt(event.Position, 10))
+			o.Name(strconv.FormatInt(event.Position, 10))
 		}
 		if o.release(); o.err != nil {
 			return o.err
 		}
 	}
-	return o.flush()
+	return o.Flush()
 }
 
-// add adds an event. The newest event is always held, because it may still get an id.
-func (o *outlet) add(name string, data []byte) {
-	if o.muted {
+// Add adds an event. The newest event is always held, because it may still get an id.
+func (o *Outlet) Add(name string, data []byte) {
+	if o.Muted {
 		return
 	}
 	o.release()
@@ -58,28 +58,29 @@ func (o *outlet) add(name string, data []byte) {
 	o.encoded++
 }
 
-// encode is add for data that is encoded only if the client does not have the event.
-func (o *outlet) encode(name string, data any) {
-	if !o.muted {
-		o.add(name, record.Encode(data))
+// Encode is Add for data that is encoded only if the client does not have the event.
+func (o *Outlet) Encode(name string, data any) {
+	if !o.Muted {
+		o.Add(name, record.Encode(data))
 	}
 }
 
-// name gives the newest event an id.
-func (o *outlet) name(id string) { o.held[len(o.held)-1].ID = id }
+// Name gives the newest event an id.
+func (o *Outlet) Name(id string) { o.held[len(o.held)-1].ID = id }
 
 // release sends the held events if they are large.
-func (o *outlet) release() {
+func (o *Outlet) release() {
 	if o.size > outletBytes {
-		_ = o.flush() // each returns the error
+		_ = o.Flush() // Each returns the error
 	}
 }
 
-func (o *outlet) flush() error {
+// Flush sends the held events.
+func (o *Outlet) Flush() error {
 	held := o.held
 	o.held, o.size = nil, 0
 	if o.err == nil {
-		o.err = o.send(held...)
+		o.err = o.Send(held...)
 	}
 	return o.err
 }

@@ -8,10 +8,14 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/api/agentserver/streammode"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
+
+// outletBytes is approximately how many bytes an outlet holds.
+const outletBytes = 64 << 10
 
 // sends records what a stream hands over.
 type sends struct {
@@ -55,11 +59,11 @@ func TestAStreamIsSentWhileItIsMade(t *testing.T) {
 		largest int
 	}{"pieces": {grown(), 256 * 4000}, "one update": {whole, 4000}} {
 		var ofRun, ofThread sends
-		out := &outlet{send: ofRun.send}
-		of := newTranslator(server{}, r, r.StreamModes, 0, out)
-		check.Must(t, out.each(test.log, 0, func(e run.Event) error { return of.one(t.Context(), e) }))
+		out := &streammode.Outlet{Send: ofRun.send}
+		of := server{}.translator(r, r.StreamModes, 0, out)
+		check.Must(t, out.Each(test.log, 0, func(e run.Event) error { return of.One(t.Context(), e) }))
 		all := &threadStream{modes: []ThreadStreamMode{ThreadStreamModeRunModes}}
-		check.Must(t, all.newRunEvents(r, &outlet{send: ofThread.send}).translate(t.Context(), run.Part{Run: r, Events: test.log}))
+		check.Must(t, all.newRunEvents(r, &streammode.Outlet{Send: ofThread.send}).translate(t.Context(), run.Part{Run: r, Events: test.log}))
 		for kind, got := range map[string]sends{"run": ofRun, "thread": ofThread} {
 			const envelope = 100
 			if most := outletBytes + test.largest + envelope; got.largest > most || got.bytes < 10*outletBytes {
@@ -80,11 +84,11 @@ func TestAStreamIsSentWhileItIsMade(t *testing.T) {
 func TestEventsThatTheClientHasAreNotEncoded(t *testing.T) { //nolint:paralleltest // it counts the memory of the process
 	log := grown()
 	var got sends
-	out := &outlet{send: got.send}
-	of := newTranslator(server{}, run.Run{}, []string{string(StreamModeMessages)}, 0, out)
+	out := &streammode.Outlet{Send: got.send}
+	of := server{}.translator(run.Run{}, []string{string(StreamModeMessages)}, 0, out)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	check.Must(t, out.each(log, 127, func(e run.Event) error { return of.one(t.Context(), e) }))
+	check.Must(t, out.Each(log, 127, func(e run.Event) error { return of.One(t.Context(), e) }))
 	runtime.ReadMemStats(&after)
 	if got.events != 1 || got.bytes < 128*4000 {
 		t.Errorf("%d events with %d bytes are sent, want the last with the whole message", got.events, got.bytes)

@@ -1,4 +1,4 @@
-package agentserver
+package streammode
 
 import (
 	"encoding/json"

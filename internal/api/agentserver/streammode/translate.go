@@ -1,0 +1,139 @@
+// Package streammode makes the events of the stream modes that a client asked for of the events in
+// a run's log.
+package streammode
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// The stream modes that this package knows, besides run.EventValues. A client gets the events of
+// the other modes as they are in the log.
+const (
+	modeEvents        = "events"
+	modeMessages      = "messages"
+	modeMessagesTuple = "messages-tuple"
+	modeTasks         = "tasks"
+	modeCheckpoints   = "checkpoints"
+	modeDebug         = "debug"
+)
+
+// Source has what is behind the events of a log.
+type Source struct {
+	Runs *run.Store
+	// Checkpoint shows a checkpoint of a thread as an event of the mode "checkpoints".
+	Checkpoint func(thread.Ref, thread.Snapshot) any
+}
+
+// Translator turns a run's events into events of the stream modes that a client asked for. The
+// ids of these events are positions.
+type Translator struct {
+	source Source
+	ref    thread.Ref
+	modes  []string
+	// after is the position of the last event that the client has.
+	after int64
+	out   *Outlet
+	// messages accumulates the chunks of messages for the mode "messages"; nil without that
+	// mode.
+	messages *accumulator
+	// steps adds events to the modes that show steps.
+	steps *steps
+}
+
+// Translator returns a translator of a run's events. The client has the events up to the position
+// after.
+func (s Source) Translator(r run.Run, modes []string, after int64, out *Outlet) *Translator {
+	t := &Translator{source: s, ref: r.Ref.Ref, modes: modes, after: after, out: out, steps: newSteps(s, r, modes, out)}
+	if slices.Contains(modes, modeMessages) {
+		t.messages = newAccumulator(out)
+	}
+	return t
+}
+
+// Start is the position to read from: accumulated messages need their chunks from the
+// beginning, and steps need the events that came before.
+func (t *Translator) Start() int64 {
+	if t.messages != nil || len(t.steps.wanted) > 0 {
+		return 0
+	}
+	return t.after
+}
+
+// One translates an event. An event whose state was pruned is not shown.
+func (t *Translator) One(ctx context.Context, event run.Event) error {
+	err := t.steps.before(ctx, event)
+	if err == nil {
+		err = t.plain(ctx, event)
+	}
+	if err == nil {
+		err = t.steps.behind(ctx, event)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// End shows what is left at the end of the run.
+func (t *Translator) End() { t.steps.release() }
+
+// plain translates an event without the events that steps adds.
+func (t *Translator) plain(ctx context.Context, event run.Event) error {
+	kind, _, subgraph := strings.Cut(event.Name, "|")
+	switch kind {
+	case run.EventMetadata, run.EventError:
+		if kind == run.EventMetadata && t.messages != nil {
+			t.messages = newAccumulator(t.out) // another attempt repeats unfinished messages
+		}
+		t.out.Add(event.Name, event.Data)
+		return nil
+	case run.EventValues:
+		if subgraph { // the event itself has the state
+			break
+		}
+		return t.values(ctx, event)
+	case run.EventMessages:
+		if t.wants(modeMessagesTuple) {
+			t.out.Add(event.Name, event.Data)
+		}
+		if t.messages != nil {
+			t.messages.add(event.Data)
+		}
+		return nil
+	}
+	if t.wants(kind) {
+		t.out.Add(event.Name, event.Data)
+	}
+	if kind == run.EventUpdates && t.messages != nil {
+		t.messages.complete(event.Data)
+	}
+	return nil
+}
+
+// values shows the state that an event names.
+func (t *Translator) values(ctx context.Context, event run.Event) error {
+	if t.out.Muted || !t.wants(run.EventValues) {
+		return nil
+	}
+	threadState, err := t.source.Runs.Values(ctx, t.ref, event)
+	if err != nil {
+		return err
+	}
+	values := threadState.Values.JSON()
+	if len(event.Data) > 0 {
+		if values, err = record.Merge(values, event.Data); err != nil {
+			return err
+		}
+	}
+	t.out.Add(event.Name, values)
+	return nil
+}
+
+func (t *Translator) wants(mode string) bool { return slices.Contains(t.modes, mode) }
