@@ -4,12 +4,25 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
+	"github.com/slipway-run/slipway/internal/api/agentserver/websocket"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
+
+// OpenThreadSocket opens a WebSocket for commands and events of a thread.
+func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestObject) (OpenThreadSocketResponseObject, error) {
+	if !s.WebSockets {
+		return nil, fault.New(fault.Invalid, "This server does not offer: WebSocket. POST streams the events of a thread as server-sent events.")
+	}
+	opening := requestOf(ctx)
+	asker := loopback.Client{Mux: s.mux, Request: opening.WithContext(ctx), Path: path.Dir(path.Dir(opening.URL.Path))}
+	return websocket.Socket{Client: asker, Origins: s.originsOf(served(ctx)), MaxMessage: maxBody, Heartbeat: s.Heartbeat, Now: s.Now}, nil
+}
 
 // StreamThreadEvents streams the events of a thread in the thread-centric streaming protocol.
 func (s server) StreamThreadEvents(ctx context.Context, request StreamThreadEventsRequestObject) (StreamThreadEventsResponseObject, error) {
@@ -36,9 +49,9 @@ type threadEvents struct {
 
 // VisitStreamThreadEventsResponse implements StreamThreadEventsResponseObject.
 func (s *threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
-	if taker, ok := s.ctx.Value(subscriptionKey{}).(*subscription); ok {
+	if take, ok := websocket.Taking(s.ctx); ok {
 		w.WriteHeader(http.StatusOK)
-		return protocol.Read(s.ctx, s.server.Runs, s.ref, s.filter, s.since, s.whileVisible(s.ctx, taker.taking(s.ctx)))
+		return protocol.Read(s.ctx, s.server.Runs, s.ref, s.filter, s.since, s.whileVisible(s.ctx, take))
 	}
 	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream/events", nil) // by the same request, with since
 	return web.NewStream(w).Follow(s.ctx, s.server.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {

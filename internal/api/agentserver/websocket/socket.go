@@ -1,4 +1,6 @@
-package agentserver
+// Package websocket speaks the thread-centric streaming protocol over a WebSocket, by requests to
+// the agent server itself. Its tests are those of package agentserver, which are over HTTP.
+package websocket
 
 import (
 	"bytes"
@@ -9,48 +11,58 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path"
 	"sync"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/api/agentserver/loopback"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// OpenThreadSocket opens a WebSocket for commands and events of a thread.
-func (s server) OpenThreadSocket(ctx context.Context, _ OpenThreadSocketRequestObject) (OpenThreadSocketResponseObject, error) {
-	if !s.WebSockets {
-		return nil, fault.New(fault.Invalid, "This server does not offer: WebSocket. POST streams the events of a thread as server-sent events.")
-	}
-	opening := requestOf(ctx)
-	return threadSocket{server: s, request: opening.WithContext(ctx), thread: path.Dir(path.Dir(opening.URL.Path))}, nil
+// The types of answers to commands, and the codes of errors, as the contract has them.
+const (
+	typeError   = "error"
+	typeSuccess = "success"
+
+	codeInvalidArgument    = "invalid_argument"
+	codeNoSuchSubscription = "no_such_subscription"
+	codePermissionDenied   = "permission_denied"
+	codeUnknownError       = "unknown_error"
+)
+
+// Socket is a WebSocket that a client opens. Each message of the client stands for a request of its
+// own, with the credentials of the request that opened the WebSocket: it is authorized, counted,
+// checked, bounded and logged like a request over HTTP. Commands are answered in their order. A
+// subscription is a stream of events, which become messages.
+type Socket struct {
+	// Client asks the server itself. Its path is the path of the thread.
+	loopback.Client
+
+	// Origins are the rules for pages of other origins.
+	Origins *web.Origins
+	// MaxMessage is the largest message of the client in bytes.
+	MaxMessage int64
+	// Heartbeat is the time between the messages that find out whether the client is there.
+	Heartbeat time.Duration
+	Now       clock.Clock
 }
 
-// threadSocket is the answer of OpenThreadSocket. Each message of the client stands for a
-// request of its own, with the credentials of the request that opened the WebSocket: it is
-// authorized, counted, checked, bounded and logged like a request over HTTP. Commands are
-// answered in their order. A subscription is a stream of events, which become messages.
-type threadSocket struct {
-	server  server
-	request *http.Request
-	// thread is the path of the thread.
-	thread string
-}
-
-// VisitOpenThreadSocketResponse implements OpenThreadSocketResponseObject.
-func (s threadSocket) VisitOpenThreadSocketResponse(w http.ResponseWriter) error {
-	socket, err := s.server.mux.Upgrade(w, s.request, s.server.originsOf(served(s.request.Context())), maxBody)
+// VisitOpenThreadSocketResponse answers the request that opens the WebSocket. It implements
+// agentserver.OpenThreadSocketResponseObject.
+func (s Socket) VisitOpenThreadSocketResponse(w http.ResponseWriter) error {
+	socket, err := s.Mux.Upgrade(w, s.Request, s.Origins, s.MaxMessage)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(s.request.Context())
-	c := &conversation{threadSocket: s, socket: socket, ctx: ctx, end: cancel, subscriptions: map[string]*subscription{}}
-	c.work.Go(guard.Func(nil, "watch a WebSocket", func() { c.end(socket.Watch(ctx, s.server.Heartbeat)) }))
+	ctx, cancel := context.WithCancelCause(s.Request.Context())
+	c := &conversation{Socket: s, socket: socket, ctx: ctx, end: cancel, subscriptions: map[string]*subscription{}}
+	c.work.Go(guard.Func(nil, "watch a WebSocket", func() { c.end(socket.Watch(ctx, s.Heartbeat)) }))
 	c.work.Go(guard.Func(nil, "close a WebSocket", func() {
 		<-ctx.Done()
 		socket.Close(closeCode(context.Cause(ctx)))
@@ -87,7 +99,8 @@ func closeCode(why error) (code int, reason string) {
 
 // conversation is a WebSocket while it is open.
 type conversation struct {
-	threadSocket
+	Socket
+
 	socket *web.Socket
 	// ctx ends with the conversation, and end ends it.
 	ctx  context.Context
@@ -155,7 +168,7 @@ func (c *conversation) next() error {
 // which also answers the client's pings. A client that leaves does not end its command.
 func (c *conversation) execute(command socketCommand, head []byte, message io.Reader) error {
 	var answer loopback.Answer
-	if err := c.server.mux.Ask(c.request.Context(), &answer, c.request, http.MethodPost, url.URL{Path: c.thread + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
+	if err := c.Mux.Ask(c.Request.Context(), &answer, c.Request, http.MethodPost, url.URL{Path: c.Path + "/commands"}, io.MultiReader(bytes.NewReader(head), message)); err != nil {
 		return err
 	}
 	if err := drain(message); err != nil {
@@ -180,7 +193,7 @@ func drain(message io.Reader) error {
 // conversation, refuse returns it.
 func (c *conversation) refuse(id *int64, answer *loopback.Answer, ends bool) error {
 	refused := &socketRefusal{answer.Status, answer.Message()}
-	if err := c.answer(socketAnswer{Type: CommandAnswerTypeError, ID: id, Error: codeOf(answer.Status), Message: refused.message}); err != nil {
+	if err := c.answer(socketAnswer{Type: typeError, ID: id, Error: codeOf(answer.Status), Message: refused.message}); err != nil {
 		return err
 	}
 	if ends {
@@ -191,11 +204,11 @@ func (c *conversation) refuse(id *int64, answer *loopback.Answer, ends bool) err
 
 // socketAnswer is a CommandAnswer to a command that may have had no id.
 type socketAnswer struct {
-	Type    CommandAnswerType  `json:"type"`
-	ID      *int64             `json:"id"`
-	Result  any                `json:"result,omitempty"`
-	Error   CommandAnswerError `json:"error,omitempty"`
-	Message string             `json:"message,omitempty"`
+	Type    string `json:"type"`
+	ID      *int64 `json:"id"`
+	Result  any    `json:"result,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 func (c *conversation) answer(answer socketAnswer) error {
@@ -205,7 +218,7 @@ func (c *conversation) answer(answer socketAnswer) error {
 // subscribe begins a stream of events. The command is answered when the stream begins.
 func (c *conversation) subscribe(command socketCommand) {
 	ctx, cancel := context.WithCancel(c.ctx)
-	s := &subscription{of: c, command: command.ID, id: id.New(c.server.Now()), cancel: cancel, done: make(chan struct{})}
+	s := &subscription{of: c, command: command.ID, id: id.New(c.Now()), cancel: cancel, done: make(chan struct{})}
 	// It joins before the next message is read: no later subscription sends the end of a run first.
 	c.order.add(s)
 	c.work.Go(guard.Func(nil, "read a subscription", func() {
@@ -230,12 +243,12 @@ func (c *conversation) unsubscribe(command socketCommand) error {
 	c.mu.Unlock()
 	if s == nil {
 		return c.answer(socketAnswer{
-			Type: CommandAnswerTypeError, ID: command.ID, Error: NoSuchSubscription, Message: fmt.Sprintf("There is no subscription %.64q.", params.ID),
+			Type: typeError, ID: command.ID, Error: codeNoSuchSubscription, Message: fmt.Sprintf("There is no subscription %.64q.", params.ID),
 		})
 	}
 	s.cancel()
 	<-s.done
-	return c.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: command.ID, Result: map[string]any{}})
+	return c.answer(socketAnswer{Type: typeSuccess, ID: command.ID, Result: map[string]any{}})
 }
 
 // subscription sends the events of a stream to the client.
@@ -261,14 +274,14 @@ func (s *subscription) WriteHeader(status int) {
 	// The protocol's replayed_events, which is optional and which no client reads, is left out: the
 	// stream does not separate older events from new events.
 	result := map[string]any{"subscription_id": s.id}
-	if err := s.of.answer(socketAnswer{Type: CommandAnswerTypeSuccess, ID: s.command, Result: result}); err != nil {
+	if err := s.of.answer(socketAnswer{Type: typeSuccess, ID: s.command, Result: result}); err != nil {
 		s.of.end(err)
 	}
 }
 
 // run streams events until ctx ends. An error ends the conversation.
 func (s *subscription) run(ctx context.Context, params []byte) error {
-	err := s.of.server.mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.request, http.MethodPost, url.URL{Path: s.of.thread + "/stream/events"}, bytes.NewReader(params))
+	err := s.of.Mux.Ask(context.WithValue(ctx, subscriptionKey{}, s), s, s.of.Request, http.MethodPost, url.URL{Path: s.of.Path + "/stream/events"}, bytes.NewReader(params))
 	s.of.mu.Lock()
 	delete(s.of.subscriptions, s.id)
 	s.of.mu.Unlock()
@@ -283,6 +296,16 @@ func (s *subscription) run(ctx context.Context, params []byte) error {
 }
 
 type subscriptionKey struct{}
+
+// Taking returns a function that sends events to the client, if the request is a subscription of a
+// WebSocket.
+func Taking(ctx context.Context) (take func(events []protocol.Event, next int64) error, ok bool) {
+	s, ok := ctx.Value(subscriptionKey{}).(*subscription)
+	if !ok {
+		return nil, false
+	}
+	return s.taking(ctx), true
+}
 
 // taking returns a function that sends the events to the client. After that, it gives back the
 // bytes that were counted for reading them.
@@ -308,12 +331,12 @@ func (s *subscription) taking(ctx context.Context) func(events []protocol.Event,
 }
 
 // codeOf returns the protocol's code for an error of HTTP.
-func codeOf(status int) CommandAnswerError {
+func codeOf(status int) string {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return PermissionDenied
+		return codePermissionDenied
 	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return UnknownError
+		return codeUnknownError
 	}
-	return InvalidArgument
+	return codeInvalidArgument
 }
