@@ -404,6 +404,21 @@ func TestAttackByOpenFiles(t *testing.T) { //nolint:paralleltest // the attacks 
 	}
 }
 
+// TestAttackByInheritedFiles has a program that looks for a file which the server was started with,
+// and which no other program may open.
+func TestAttackByInheritedFiles(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		file := filepath.Join(t.TempDir(), "inherited")
+		inherited, err := unix.Open(file, unix.O_CREAT|unix.O_WRONLY, 0o600) // without O_CLOEXEC
+		check.Must(t, err)
+		exit, out := g.run(t, "ls -l /proc/self/fd")
+		check.Must(t, unix.Close(inherited))
+		if exit != (child.Exit{}) || strings.Contains(out, file) {
+			t.Errorf("%s: %s, %s", name, exit, out)
+		}
+	}
+}
+
 // TestAttackByProcesses has a program that starts as many processes as the kernel lets it. Where no
 // control group bounds them, its user may have some thousands: a server without a thread ends.
 func TestAttackByProcesses(t *testing.T) { //nolint:paralleltest // the attacks are on this process

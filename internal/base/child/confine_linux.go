@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -68,8 +69,11 @@ func init() { //nolint:gochecknoinits // a copy of the program confines itself b
 // becomeOrdered confines the calling thread and replaces this program by the ordered program.
 // It returns only if that fails.
 func becomeOrdered() error {
-	unix.CloseOnExec(orderFD)
-	unix.CloseOnExec(failureFD)
+	// The server may have been started with files open, as by a shell with `exec 9>file`. Neither a
+	// user nor Landlock bounds what a program does with a file that is open already.
+	if err := unix.CloseRange(orderFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep open files from the program: %w", err)
+	}
 	text, err := io.ReadAll(io.LimitReader(os.NewFile(orderFD, "order"), orderLimit))
 	if err != nil {
 		return err
