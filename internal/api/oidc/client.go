@@ -114,8 +114,8 @@ func (c *Client) verify(ctx context.Context, text string) (Token, error) {
 	several, _ := token.Claims["aud"].([]any)
 	issuedAt, _ := timeOf(token.Claims["iat"])
 	switch {
-	case isAccessToken(text):
-		return Token{}, fault.New(fault.Unauthorized, "The token is an access token (typ). An ID token is needed.")
+	case !isIDToken(text):
+		return Token{}, fault.New(fault.Unauthorized, "The token is of another type (typ) than an ID token, which is needed.")
 	case named && party != c.issuer.Audience || !named && len(several) > 1:
 		return Token{}, fault.New(fault.Unauthorized, "The token was made for another client (azp) than %s.", c.issuer.Audience)
 	case c.verifier.now().Sub(issuedAt) > longestAge:
@@ -124,18 +124,15 @@ func (c *Client) verify(ctx context.Context, text string) (Token, error) {
 	return token, nil
 }
 
-// isAccessToken reports whether the header of a good token says that the token is an access token
-// (RFC 9068).
-func isAccessToken(text string) bool {
+// isIDToken reports whether the header of a good token lets it be an ID token. Tokens for other
+// purposes name their type: "at+jwt" (RFC 9068), "logout+jwt" (Back-Channel Logout).
+func isIDToken(text string) bool {
 	header, _, _ := strings.Cut(text, ".")
 	decoded, err := base64.RawURLEncoding.DecodeString(header)
 	var said struct {
 		Type string `json:"typ"`
 	}
-	if err != nil || json.Unmarshal(decoded, &said) != nil {
-		return false
-	}
-	return strings.TrimPrefix(strings.ToLower(said.Type), "application/") == "at+jwt"
+	return err == nil && json.Unmarshal(decoded, &said) == nil && (said.Type == "" || strings.EqualFold(said.Type, "JWT"))
 }
 
 func (c *Client) config(ctx context.Context, redirect string) (*oauth2.Config, error) {

@@ -199,15 +199,32 @@ func (i *issuer) verify(ctx context.Context, text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if payload, ok := openWith(signed, candidates); ok {
+		return payload, nil
+	}
+	// The issuer may have put a new key in the place of a key with this id, or without an id.
+	if err := i.refresh(ctx); err != nil {
+		return nil, err
+	}
+	candidates, _ = i.cachedKeys(header.KeyID)
+	if payload, ok := openWith(signed, candidates); ok {
+		return payload, nil
+	}
+	return nil, errors.New("the signature is not of a key of the issuer")
+}
+
+// openWith returns the content of a token that one of the keys has signed.
+func openWith(signed *jose.JSONWebSignature, candidates []jose.JSONWebKey) (payload []byte, ok bool) {
+	algorithm := signed.Signatures[0].Header.Algorithm
 	for _, key := range candidates {
-		if key.Algorithm != "" && key.Algorithm != header.Algorithm {
+		if key.Algorithm != "" && key.Algorithm != algorithm {
 			continue
 		}
 		if payload, err := signed.Verify(&key); err == nil {
-			return payload, nil
+			return payload, true
 		}
 	}
-	return nil, errors.New("the signature is not of a key of the issuer")
+	return nil, false
 }
 
 // claims reads a token's claims, and checks its times.

@@ -199,6 +199,27 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestAKeyInThePlaceOfAnother has an issuer replace a key by a key with the same id, and without an
+// id, as an issuer does that makes its keys again when it starts.
+func TestAKeyInThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"one", ""} {
+		i, clock := newIssuer(t), fixtures.NewClock()
+		first := i.newKey(id, jose.ES256)
+		v := verifier(t, clock, i)
+		token := func(s signer) string { return s.sign(t, i.claims(clock.Now(), nil)) }
+		wantGood(t, v, "the first key", token(first))
+		i.change(func() { i.published = nil })
+		second := i.newKey(id, jose.ES256)
+		clock.Pass(30 * time.Second)
+		wantGood(t, v, "the second key", token(second))
+		wantBad(t, v, "the first key", token(first), fault.Unauthorized, "not valid")
+		if n := i.count(); n != 2 {
+			t.Errorf("the issuer was asked %d times, want 2", n)
+		}
+	}
+}
+
 // TestAStormOfUnknownKeys sends many tokens with invented keys at once: the issuer gets only a
 // few requests.
 func TestAStormOfUnknownKeys(t *testing.T) {

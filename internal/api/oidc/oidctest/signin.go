@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // ClientID is the id of the public client that signs people in.
@@ -258,10 +260,10 @@ func (i *Issuer) IDToken(now time.Time, claims map[string]any) string {
 	return i.sign(now, "JWT", i.ofPerson(claims))
 }
 
-// AccessToken is an access token of the person (RFC 9068) that names the client as its audience.
-func (i *Issuer) AccessToken(now time.Time) string {
+// OtherToken is a token of the person of another type than an ID token, for the same client.
+func (i *Issuer) OtherToken(now time.Time, kind jose.ContentType) string {
 	i.t.Helper()
-	return i.sign(now, "at+jwt", i.ofPerson(nil))
+	return i.sign(now, kind, i.ofPerson(nil))
 }
 
 func (i *Issuer) ofPerson(claims map[string]any) map[string]any {
