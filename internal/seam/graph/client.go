@@ -69,8 +69,9 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 		// Common servers close a connection that was idle for 5 s. The client closes it first,
 		// because a request that is sent while the agent closes the connection fails, and
 		// costs an attempt.
-		IdleConnTimeout:    4 * time.Second,
-		DisableCompression: true,
+		IdleConnTimeout:        4 * time.Second,
+		MaxResponseHeaderBytes: maxHeaders,
+		DisableCompression:     true,
 	}
 }
 
@@ -115,6 +116,9 @@ const (
 	// maxCiphered is how many bytes the answer of an encryption may have. A body of the table has
 	// 32 MiB at most.
 	maxCiphered = 96 << 20
+	// maxHeaders bounds the headers of an answer in bytes. Headers take up to twenty times as much
+	// memory as text, and no budget counts them.
+	maxHeaders = 64 << 10
 )
 
 // Describe asks the agent for its graphs, with typed also for the schemas of their types. reserve

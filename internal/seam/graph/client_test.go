@@ -138,6 +138,21 @@ func TestAnUnknownMediaTypeBreaksTheContract(t *testing.T) {
 	}
 }
 
+// TestAttackHeadersWithoutEnd has an agent whose headers take more memory than its answer may.
+func TestAttackHeadersWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]string{32 << 10: "none", 1 << 20: "unavailable"} {
+		endpoint := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("X-Large", strings.Repeat("x", size))
+			io.WriteString(w, `{"graphs":{}}`)
+		})
+		if _, err := newClient(t).Describe(t.Context(), endpoint, false, nil); kind(err) != want {
+			t.Errorf("headers of %d bytes: got %v, want %s", size, err, want)
+		}
+	}
+}
+
 func TestAnAgentThatIsNotThereIsUnavailable(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

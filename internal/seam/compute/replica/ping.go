@@ -16,6 +16,8 @@ const (
 	// other.
 	pingLimit                  = 5 * time.Second
 	pingPauseMin, pingPauseMax = 5 * time.Millisecond, 250 * time.Millisecond
+	// pingHeaders bounds the headers of the answer to a probe in bytes.
+	pingHeaders = 64 << 10
 )
 
 // Dial connects to an address, as net.Dialer.DialContext does.
@@ -25,7 +27,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 func newProbeClient(dial Dial) *http.Client {
 	return &http.Client{
 		Timeout:       pingLimit,
-		Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true},
+		Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: pingHeaders},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
