@@ -19,6 +19,10 @@ type messages struct {
 	// messages.
 	open  []*message
 	shown map[string]bool
+	// inherited are the ids of the messages with which subgraphs began in this run, and the
+	// namespaces of these subgraphs: a subgraph that goes on after a question has the messages that
+	// an earlier run has shown.
+	inherited map[string]bool
 	// unkept are the messages of steps of the root graph that the next attempt may repeat: they
 	// had not finished at the newest "values" event, and have returned nothing since.
 	unkept []origin
@@ -342,11 +346,34 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 	return nil
 }
 
+// inherit notes the messages of the first state of a subgraph.
+func (s *messages) inherit(namespace []string, values json.RawMessage) {
+	key := strings.Join(namespace, "|")
+	if s.inherited[key] {
+		return
+	}
+	s.inherited[key] = true
+	var first struct {
+		Messages []struct {
+			ID string `json:"id"`
+		} `json:"messages"`
+	}
+	if json.Unmarshal(values, &first) != nil {
+		return // the subgraph has no messages, or calls something else so
+	}
+	for _, message := range first.Messages {
+		s.inherited[message.ID] = true
+	}
+}
+
 // isEarlier reports whether a message that a node has returned was in the state before the
-// run, and was not shown in the run.
+// run, or before a subgraph began, and was not shown in the run.
 func (t *Translator) isEarlier(ctx context.Context, head chunkHead) (bool, error) {
 	if head.ID == "" || t.messages.shown[head.ID] || len(t.tools.known[head.CallID]) > 0 {
 		return false, nil
+	}
+	if t.messages.inherited[head.ID] {
+		return true, nil
 	}
 	earlier, err := t.before(ctx)
 	return err == nil && earlier.Has(head.ID), err

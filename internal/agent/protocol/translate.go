@@ -55,7 +55,7 @@ type Translator struct {
 func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	return &Translator{
 		states: states, run: r, filter: filter, position: r.Start, shownQuestions: map[string]bool{},
-		messages: &messages{shown: map[string]bool{}},
+		messages: &messages{shown: map[string]bool{}, inherited: map[string]bool{}},
 		tools:    &tools{known: map[string][][]string{}, called: map[string]toolCall{}},
 		children: &children{names: map[string]string{}, causes: map[string]string{}},
 	}
@@ -171,6 +171,7 @@ type checkpointData struct {
 // values handles a "values" event. For the root graph, a checkpoint event comes before it.
 func (t *Translator) values(ctx context.Context, event run.Event, namespace []string) error {
 	if namespace != nil {
+		t.messages.inherit(namespace, event.Data)
 		if values := withoutQuestions(event.Data); values != nil {
 			t.emit(Event{Method: MethodValues, Namespace: namespace, Data: values})
 		}

@@ -40,6 +40,19 @@ func TestTranslation(t *testing.T) {
 				`messages @model {"event":"message-finish","id":"m2","reason":"stop","run_id":"m2"}`,
 			},
 		},
+		"messages with which a subgraph goes on are not shown again": {
+			steps: []step{
+				inner("values", "inner:1", `{"messages":[{"type":"human","id":"h1","content":"hi"},{`+called+`}]}`),
+				inner("updates", "inner:1", `{"tools":{"messages":[{"type":"tool","id":"t1","tool_call_id":"c1","content":"blue"}]}}`),
+				inner("values", "inner:1", `{"messages":[{`+called+`},{"type":"ai","id":"m2","content":""}]}`),
+				update("inner", `"messages":[{`+called+`},{"type":"tool","id":"t1","tool_call_id":"c1","content":"blue"},{"type":"ai","id":"m2","content":""}]`),
+			},
+			methods: []string{"messages"},
+			want: []string{
+				`messages @inner {"event":"message-start","id":"m2","role":"ai","run_id":"m2"}`,
+				`messages @inner {"event":"message-finish","id":"m2","reason":"stop","run_id":"m2"}`,
+			},
+		},
 		"what removes messages is no message": {
 			steps: []step{
 				{run.EventMessages, `[{"type":"remove","id":"__remove_all__","content":""},{"graph_node":"model"}]`},
