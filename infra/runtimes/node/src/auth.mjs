@@ -38,7 +38,7 @@ export class Authentication {
     } catch (error) {
       if (error instanceof InvalidInvocation) throw error;
       if (error instanceof Denied) return JSON.stringify({ allowed: false, status, detail: text });
-      if (isMeant(error)) return JSON.stringify({ allowed: false, status: isFailure(error.status) ? error.status : status, detail: String(error.message || text) });
+      if (isMeant(error)) return JSON.stringify({ allowed: false, status: isFailure(error.status) ? error.status : status, detail: String(error.message || text), headers: headersOf(error) });
       console.error("ERROR: the repository's own authentication has failed:", error);
       throw new Refusal(500, "InternalServerError", `the repository's own authentication has failed: ${error?.name ?? typeof error}`);
     }
@@ -155,6 +155,16 @@ function isMeant(error) {
   if (error instanceof Response) return true;
   for (let of = error; typeof of === "object" && of !== null; of = Object.getPrototypeOf(of)) if (of.constructor?.name === "HTTPException") return true;
   return false;
+}
+
+/** The headers that a denial has for the client, nothing if it has none that can be read. */
+function headersOf({ headers, res }) {
+  try {
+    const found = Object.fromEntries(new Headers(headers ?? res?.headers));
+    return Object.keys(found).length > 0 ? found : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isFailure(status) {

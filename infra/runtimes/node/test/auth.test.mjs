@@ -32,7 +32,11 @@ async function who(request: Request): Promise<any> {
     case "late": throw new HTTPException(403, { message: "The token is old." });
     case "hono": throw new HonoException(401, { message: "Says Hono." });
     case "odd": throw new HTTPException(200, { message: "Fine." });
-    case "response": throw new Response("no", { status: 402 });
+    case "response": throw new Response("no", { status: 402, headers: { "X-Price": "7" } });
+    case "hono response": throw new HonoException(409, { message: "Says Hono.", res: new Response(null, { headers: { "X-Price": "7" } }) });
+    case "paid": throw new HTTPException(402, { message: "Pay.", headers: { "X-Price": "7", "WWW-Authenticate": "Bearer realm=x" } });
+    case "listed": throw new HTTPException(429, { headers: [["Retry-After", "7"]] });
+    case "unreadable": throw new HTTPException(402, { message: "Pay.", headers: { "not a name": "7" } });
     case "throw": throw new Error("the database password is hunter2");
     case "service": throw Object.assign(new Error("the key sk-hunter2 is wrong"), { status: 401, headers: {} });
     case "text": throw "hunter2";
@@ -124,11 +128,22 @@ test("what a handler sees", async () => {
 
 test("attack: nobody is let in who is not meant", async () => {
   for (const [name, status, detail] of [
-    ["", 401, "Who are you?"], ["other", 401, "Who are you?"], ["late", 403, "The token is old."], ["hono", 401, "Says Hono."], ["odd", 401, "Fine."], ["response", 402, "Unauthorized"],
+    ["", 401, "Who are you?"], ["other", 401, "Who are you?"], ["late", 403, "The token is old."], ["hono", 401, "Says Hono."], ["odd", 401, "Fine."],
     ...["unauthenticated", "unset", "null", "yes", "getter"].map((name) => [name, 401, "Unauthorized"]),
   ]) {
     assert.deepEqual(await authenticate(name), { status: 200, answer: { allowed: false, status, detail } }, name);
   }
+});
+
+test("a refusal has the handler's own words", async () => {
+  for (const [name, status, detail, headers] of [
+    ["paid", 402, "Pay.", { "www-authenticate": "Bearer realm=x", "x-price": "7" }], ["listed", 429, "Too Many Requests", { "retry-after": "7" }],
+    ["response", 402, "Unauthorized", { "content-type": "text/plain;charset=UTF-8", "x-price": "7" }], ["hono response", 409, "Says Hono.", { "x-price": "7" }],
+  ]) {
+    assert.deepEqual(await authenticate(name), { status: 200, answer: { allowed: false, status, detail, headers } }, name);
+  }
+  // The headers are not such as a client can get.
+  assert.deepEqual(await authenticate("unreadable"), { status: 200, answer: { allowed: false, status: 402, detail: "Pay." } });
 });
 
 test("attack: handlers that fail let nobody in, and tell nothing", async () => {

@@ -50,12 +50,8 @@ class Authentication:
         try:
             async with asyncio.timeout(LIMIT):
                 return {"allowed": True, **await work(fields)}
-        except Denied as e:
-            return {"allowed": False, "status": e.status, "detail": e.detail}
-        except Auth.exceptions.HTTPException as e:
-            return {"allowed": False, "status": _status(e.status_code, denies), "detail": str(e.detail)}
-        except AssertionError as e:
-            return {"allowed": False, "status": denies, "detail": str(e) or "the repository's own authentication has not agreed"}
+        except Exception as e:
+            return {"allowed": False, **_refusal(e, denies)}
 
     async def _user(self, fields: dict[str, Any]) -> dict[str, Any]:
         request = _object(fields, "request")
@@ -172,6 +168,24 @@ def _is_json(value: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return False
     return True
+
+
+def _refusal(error: Exception, denies: int) -> dict[str, Any]:
+    """The answer to a client whose request a handler has refused. Any other error is raised again."""
+    from starlette.authentication import AuthenticationError
+    from starlette.exceptions import HTTPException
+
+    match error:
+        case Denied():
+            return {"status": error.status, "detail": error.detail}
+        case Auth.exceptions.HTTPException() | HTTPException():
+            said = {"status": _status(error.status_code, denies), "detail": str(error.detail)}
+            return {**said, "headers": {str(name): str(value) for name, value in error.headers.items()}} if error.headers else said
+        case AuthenticationError():
+            return {"status": 403, "detail": str(error) or "Forbidden"}
+        case AssertionError():
+            return {"status": denies, "detail": str(error) or "the repository's own authentication has not agreed"}
+    raise error
 
 
 def _status(status: Any, otherwise: int) -> int:

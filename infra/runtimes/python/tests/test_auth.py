@@ -24,6 +24,8 @@ graph = StateGraph(State).add_node("a", lambda state, config: {"text": f'{config
 AUTH = """
 import asyncio, sys, time
 from langgraph_sdk import Auth
+from starlette.authentication import AuthenticationError
+from starlette.exceptions import HTTPException as WebException
 
 auth = Auth()
 
@@ -40,6 +42,16 @@ async def who(authorization, path, method, path_params, query_params, headers):
             return {"identity": "seen", "seen": seen}
         case "expired":
             raise Auth.exceptions.HTTPException(status_code=403, detail="The token is old.")
+        case "paid":
+            raise Auth.exceptions.HTTPException(status_code=402, detail="Pay.", headers={"X-Price": "7", "WWW-Authenticate": "Bearer realm=x"})
+        case "web":
+            raise WebException(status_code=429, detail="Too fast.", headers={"Retry-After": "7"})
+        case "plain web":
+            raise WebException(status_code=401)
+        case "backend":
+            raise AuthenticationError("no such token")
+        case "moved":
+            raise WebException(status_code=302, headers={"Location": "https://elsewhere.test"})
         case "assert":
             assert False, "no such user"
         case "throw":
@@ -70,6 +82,12 @@ async def others(ctx, value):
 async def own(ctx, value):
     value.setdefault("metadata", {})["owner"] = ctx.user.identity
     return {"owner": ctx.user.identity}
+
+@auth.on.threads.create
+async def create(ctx, value):
+    if (value.get("metadata") or {}).get("full"):
+        raise WebException(507, "Full.", {"X-Free": "0"})
+    return await own(ctx, value)
 
 @auth.on.threads.delete
 async def delete(ctx, value):
@@ -142,6 +160,17 @@ def test_attack_who_is_not_let_in(guarded: Agent) -> None:
         ("unauthenticated", 401, "Unauthorized"),
     ):
         assert authenticate(guarded, name) == (200, {"allowed": False, "status": status, "detail": detail}), name
+
+
+def test_a_refusal_has_the_handlers_own_words(guarded: Agent) -> None:
+    for name, status, detail, headers in (
+        ("paid", 402, "Pay.", {"X-Price": "7", "WWW-Authenticate": "Bearer realm=x"}), ("web", 429, "Too fast.", {"Retry-After": "7"}),
+        ("plain web", 401, "Unauthorized", None), ("backend", 403, "no such token", None), ("moved", 401, "Found", {"Location": "https://elsewhere.test"}),
+    ):
+        want = {"allowed": False, "status": status, "detail": detail, **({"headers": headers} if headers else {})}
+        assert authenticate(guarded, name) == (200, want), name
+    full = {"allowed": False, "status": 507, "detail": "Full.", "headers": {"X-Free": "0"}}
+    assert authorize(guarded, "threads", "create", {"metadata": {"full": True}}) == (200, full)
 
 
 def test_attack_handlers_that_fail_let_nobody_in(guarded: Agent) -> None:
