@@ -87,6 +87,9 @@ func (g *guardian) rule(ctx context.Context, asked graph.Invocation) (string, er
 	if answer, ok := answersOf[name]; ok {
 		return answer, nil
 	}
+	if strings.HasPrefix(name, "{") { // the request itself says how it is answered
+		return name, nil
+	}
 	switch name {
 	case "ada", "bob", "waits":
 		return string(marshal(object{"allowed": true, "user": object{"identity": name, "permissions": []string{}}})), nil

@@ -1,7 +1,6 @@
 package agentserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,8 +29,6 @@ import (
 const (
 	// maxUser is how many bytes a user may take: each run of the user carries them.
 	maxUser = 16 << 10
-	// maxSaid is how many characters of a handler's text a client gets.
-	maxSaid = 500
 	// operationOfPlatform is the x-permission of the operator's operations: the platform's key
 	// counts there also if the repository has an authentication of its own.
 	operationOfPlatform = "platform:read"
@@ -111,7 +108,7 @@ func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, e
 		return admitted{}, err
 	}
 	if !ruling.Allowed {
-		return admitted{}, refusal(ruling, fault.Unauthorized, "Unauthorized")
+		return admitted{}, s.refusal(r.Context(), d, ruling, fault.Unauthorized, "Unauthorized")
 	}
 	identity, err := identityOf(ruling.User)
 	if err != nil {
@@ -144,23 +141,6 @@ func identityOf(user json.RawMessage) (string, error) {
 		return "", errors.New("the user has no identity")
 	}
 	return *known.Identity, nil
-}
-
-// refusal returns the fault for a ruling that does not allow the request.
-func refusal(ruling graph.Ruling, otherwise fault.Kind, text string) error {
-	kind := otherwise
-	switch {
-	case ruling.Status == http.StatusUnauthorized:
-		kind = fault.Unauthorized
-	case ruling.Status == http.StatusForbidden:
-		kind = fault.Forbidden
-	case ruling.Status == http.StatusNotFound:
-		kind = fault.NotFound
-	case ruling.Status >= http.StatusInternalServerError:
-		kind = fault.Unavailable
-	}
-	said := []rune(cmp.Or(ruling.Detail, text))
-	return fault.New(kind, "%s", string(said[:min(len(said), maxSaid)]))
 }
 
 // pathParams are the parameters of the agent server's own paths.
@@ -239,7 +219,7 @@ func (s server) decide(ctx context.Context, user json.RawMessage, to access, val
 		return filter, nil, err
 	}
 	if !ruling.Allowed {
-		return filter, nil, refusal(ruling, fault.Forbidden, "Forbidden")
+		return filter, nil, s.refusal(ctx, d, ruling, fault.Forbidden, "Forbidden")
 	}
 	if filter, err = parseOwnFilter(ruling.Filter); err == nil {
 		err = json.Unmarshal(state.OrNull(ruling.Value), &members)

@@ -319,22 +319,11 @@ const sandbox = "sandbox allow-downloads allow-forms allow-modals allow-popups a
 // application's own paths, which are below a path.
 func (s server) tame(w http.ResponseWriter, r *http.Request, d deployment.Deployment, answer *http.Response, below string) {
 	header := answer.Header
-	for _, name := range ofServer {
-		header.Del(name)
-	}
+	confine(header, below)
 	header.Add("Content-Security-Policy", sandbox)
 	if at, err := url.Parse(header.Get("Location")); err == nil && strings.HasPrefix(at.Path, "/") && (at.Host == "" || at.Host == r.Host) {
 		at.Scheme, at.Host, at.Path, at.RawPath = "", "", below+at.Path, ""
 		header.Set("Location", at.String())
-	}
-	cookies := answer.Cookies()
-	header.Del("Set-Cookie")
-	for _, cookie := range cookies {
-		if auth.IsSessionCookie(cookie.Name) {
-			continue
-		}
-		cookie.Path, cookie.Domain = below+"/"+strings.TrimPrefix(cookie.Path, "/"), ""
-		header.Add("Set-Cookie", cookie.String())
 	}
 	web.VaryOnce(w.Header(), header)
 	switch own := header.Get("Access-Control-Allow-Origin"); {

@@ -90,6 +90,10 @@ func (m *Mux) answer(w http.ResponseWriter, r *http.Request, err error) {
 	if known.Kind == fault.NoRoom && err != error(known) { // a write found no room
 		m.log.LogAttrs(r.Context(), slog.LevelError, "request failed", slog.String("request_id", RequestID(r.Context())), slog.Any("error", err))
 	}
+	if own, worded := errors.AsType[*Refusal](err); worded {
+		own.answer(w)
+		return
+	}
 	wait := known.RetryAfter
 	if known.Kind == fault.Unavailable {
 		wait = cmp.Or(wait, retryAfter)

@@ -160,9 +160,11 @@ type Access struct {
 // allows the request lets a user in.
 type Ruling struct {
 	Allowed bool `json:"allowed"`
-	// Status and Detail are the handler's own words if it does not allow the request.
-	Status int    `json:"status,omitempty"`
-	Detail string `json:"detail,omitempty"`
+	// Status (400 to 599), Detail and Headers, by name, are the handler's own answer to a client
+	// whose request it does not allow.
+	Status  int               `json:"status,omitempty"`
+	Detail  string            `json:"detail,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
 	// User is {identity, permissions, ...}, the answer to OperationAuthenticate.
 	User json.RawMessage `json:"user,omitempty"`
 	// Filter is a filter that the metadata of a resource must match. Value is the Access's
