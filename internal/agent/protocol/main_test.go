@@ -153,8 +153,10 @@ func (f *fixture) reads(filter protocol.Filter, since *int64) *reader {
 	ctx, stop := context.WithCancel(f.Context())
 	r := &reader{fixture: f, events: make(chan protocol.Event, 10_000), stop: stop}
 	done := make(chan error, 1)
+	opened, err := protocol.Open(ctx, f.runs, f.ref, filter, since)
+	f.must(err)
 	go func() {
-		done <- protocol.Read(ctx, f.runs, f.ref, filter, since, func(events []protocol.Event, _ int64) error {
+		done <- opened.Read(ctx, func(events []protocol.Event, _ int64) error {
 			for _, e := range events {
 				r.events <- e
 			}

@@ -35,7 +35,9 @@ func TestAttackAReaderThatWantsLittle(t *testing.T) {
 	ctx, cancel := context.WithCancel(budget.Holding(t.Context(), hold))
 	defer cancel()
 	most, ended := int64(0), false
-	err := protocol.Read(ctx, f.runs, f.ref, protocol.Filter{Channels: []string{"lifecycle", "input"}}, nil, func(events []protocol.Event, _ int64) error {
+	reader, err := protocol.Open(ctx, f.runs, f.ref, protocol.Filter{Channels: []string{"lifecycle", "input"}}, nil)
+	f.must(err)
+	err = reader.Read(ctx, func(events []protocol.Event, _ int64) error {
 		most = max(most, bound.Held())
 		hold.Return(hold.Detach())
 		if len(events) > 0 && root(events[len(events)-1]) == "completed" {
@@ -246,7 +248,9 @@ func TestADelayedRunThatIsBeingRemoved(t *testing.T) {
 	var next run.Run
 	var seen []string
 	done := errors.New("done")
-	err := f.runs.Attend(t.Context(), f.ref, new(run.ReaderPosition), func(part run.Part) error {
+	attendance, err := f.runs.Attend(t.Context(), f.ref, new(run.ReaderPosition))
+	f.must(err)
+	err = attendance.Follow(t.Context(), func(part run.Part) error {
 		if part.Run.Run == early.Run {
 			_, err := f.runs.Seal(t.Context(), f.ref)
 			f.must(err)

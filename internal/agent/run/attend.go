@@ -10,38 +10,55 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Attend is Follow for a reader that may come before the thread exists, and that also gets the ends
-// of runs that never began. If from is nil, Attend starts with the active run, or with the newest
-// run of an idle thread. Attend returns nil when the thread is deleted: a new thread with the same
-// id has another log.
-func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition, emit func(Part) error) error {
-	w := s.Table.Watch(ref.Key())
+// Attendance is a reader of a thread, with the place at which it begins.
+type Attendance struct {
+	follower follower
+}
+
+// Attend is for a reader that may come before the thread exists, and that also gets the ends of runs
+// that never began. It fixes the place at which the reader begins. If from is nil, this is the active
+// run, or the newest run of an idle thread; all runs of a thread that does not exist yet come later.
+func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition) (*Attendance, error) {
+	a := &Attendance{follower{store: s, ref: ref, shows: true}}
+	t, err := s.Threads.Get(ctx, ref)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return a, nil
+	case err != nil:
+		return nil, err
+	case from != nil:
+		err = a.follower.find(ctx, t.Lock, *from)
+	default:
+		err = a.follower.beginAt(ctx, t.Lock)
+	}
+	a.follower.threadCreated = t.Created
+	return a, err
+}
+
+// Follow is Store.Follow from the reader's place. It returns nil when the thread is deleted: a new
+// thread with the same id has another log.
+func (a *Attendance) Follow(ctx context.Context, emit func(Part) error) error {
+	f := a.follower
+	f.emit = emit
+	w := f.store.Table.Watch(f.ref.Key())
 	defer w.Stop()
-	t, err := s.waitForThread(ctx, ref, w)
-	if err != nil {
-		return err
-	}
-	f := follower{store: s, ref: ref, emit: emit, shows: true, threadCreated: t.Created}
-	if from != nil {
-		err = f.find(ctx, t.Lock, *from)
-	} else {
-		err = f.beginAt(ctx, t.Lock)
-	}
-	if err != nil {
-		return err
+	if f.threadCreated.IsZero() {
+		if err := f.waitForThread(ctx, w); err != nil {
+			return err
+		}
 	}
 	return f.all(ctx, w)
 }
 
-// waitForThread returns a thread as soon as the thread exists.
-func (s *Store) waitForThread(ctx context.Context, ref thread.Ref, w table.Watcher) (thread.Thread, error) {
+// waitForThread returns as soon as the thread exists.
+func (f *follower) waitForThread(ctx context.Context, w table.Watcher) error {
 	for {
-		t, err := s.Threads.Get(ctx, ref)
+		_, err := f.store.Threads.Get(ctx, f.ref)
 		if !fault.Is(err, fault.NotFound) {
-			return t, err
+			return err
 		}
 		if err := table.Await(ctx, nil, w.C(), nil); err != nil {
-			return t, err
+			return err
 		}
 	}
 }

@@ -49,7 +49,7 @@ type Part struct {
 	Ended  bool
 	// Early is for a run that ended before a worker took it up. It is how many such runs there
 	// are since the run that ended at Position, this run included. It is 0 for all other runs.
-	// Only Attend emits such runs.
+	// Only an Attendance emits such runs.
 	Early    int
 	Position int64
 	// Edit is a state that a client has made by an update, nil in all other parts. The run of

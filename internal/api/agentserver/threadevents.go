@@ -32,9 +32,10 @@ func (s server) StreamThreadEvents(ctx context.Context, request StreamThreadEven
 			return nil, fault.Shape(fault.Detail{Loc: []any{"body", "channels", i}, Type: "enum", Msg: fmt.Sprintf("There is no channel %.64q", channel)})
 		}
 	}
-	return &threadEvents{server: s, ctx: ctx, ref: threadRef(ctx, request.ThreadID), since: body.Since, filter: protocol.Filter{
-		Channels: body.Channels, Namespaces: body.Namespaces, Depth: body.Depth,
-	}}, nil
+	ref := threadRef(ctx, request.ThreadID)
+	// A client may start a run as soon as it has the header, so the reader is opened before.
+	reader, err := protocol.Open(ctx, s.Runs, ref, protocol.Filter{Channels: body.Channels, Namespaces: body.Namespaces, Depth: body.Depth}, body.Since)
+	return &threadEvents{server: s, ctx: ctx, ref: ref, reader: reader}, err
 }
 
 // threadEvents is the answer of StreamThreadEvents.
@@ -42,20 +43,18 @@ type threadEvents struct {
 	server server
 	ctx    context.Context
 	ref    thread.Ref
-	// since is the number of the last event that the client has; nil if it has no event.
-	since  *int64
-	filter protocol.Filter
+	reader *protocol.Reader
 }
 
 // VisitStreamThreadEventsResponse implements StreamThreadEventsResponseObject.
 func (s *threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
 	if take, ok := websocket.Taking(s.ctx); ok {
 		w.WriteHeader(http.StatusOK)
-		return protocol.Read(s.ctx, s.server.Runs, s.ref, s.filter, s.since, s.whileVisible(s.ctx, take))
+		return s.reader.Read(s.ctx, s.whileVisible(s.ctx, take))
 	}
 	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream/events", nil) // by the same request, with since
 	return web.NewStream(w).Follow(s.ctx, s.server.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
-		return protocol.Read(ctx, s.server.Runs, s.ref, s.filter, s.since, s.whileVisible(ctx, func(events []protocol.Event, _ int64) error {
+		return s.reader.Read(ctx, s.whileVisible(ctx, func(events []protocol.Event, _ int64) error {
 			return send(encoded(events)...)
 		}))
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,54 @@ func newThreadPath(t *testing.T) string {
 // token is a step with which the node model shows a part of a message.
 func token(id, text string) graphtest.Step {
 	return emit("messages", []any{object{"type": "AIMessageChunk", "id": id, "content": text}, object{"graph_node": "model"}})
+}
+
+// heldWriter sends the header of an answer, and holds the handler until goOn is closed.
+type heldWriter struct {
+	http.ResponseWriter
+	goOn chan struct{}
+}
+
+func (w heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w heldWriter) WriteHeader(status int) {
+	w.ResponseWriter.WriteHeader(status)
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+	<-w.goOn
+}
+
+// TestRunsRightAfterTheHeader checks that a stream begins where the thread was when its header was
+// sent: runs that the client makes then are shown, however soon they end.
+func TestRunsRightAfterTheHeader(t *testing.T) {
+	t.Parallel()
+	for _, exists := range []bool{false, true} {
+		f := setUp(t, nil)
+		thread := newThreadPath(t)
+		var want []string
+		say := func(text string) {
+			body := script(emit("custom", text))
+			body["if_not_exists"] = "create"
+			wantStatus(t, f.call(t, "POST", thread+"/runs/wait", body), http.StatusOK)
+			want = append(want, `custom {"payload":"`+text+`"}`)
+		}
+		if exists {
+			say("before")
+		}
+		goOn := make(chan struct{})
+		holding := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			f.Config.Handler.ServeHTTP(heldWriter{w, goOn}, r)
+		}))
+		t.Cleanup(holding.Close)
+		through := *f
+		through.Server = holding
+		shown := through.watch(t, thread, object{"channels": []string{"lifecycle", "custom"}})
+		say("first")
+		say("second")
+		close(goOn)
+		if diff := cmp.Diff(want, eventLines(of(shown.runs(t, len(want)), "custom"))); diff != "" {
+			t.Errorf("the thread exists: %v, the events (-want +got):\n%s", exists, diff)
+		}
+	}
 }
 
 // TestEventsOfARun has an agent that does not know the protocol.
