@@ -124,7 +124,7 @@ def _import_variable(directory: Path, what: str, path: str) -> tuple[ModuleType,
     except (Exception, SystemExit) as e:
         module = failing_import(e)
         place = (place_of(directory, e) or target) + (f", in the import of {module}" if module else "")
-        raise UserError(f"{what}: {place}: {type(e).__name__}: {one_line(e)}") from e
+        raise UserError(f"{what}: {place}: {type(e).__name__}: {one_line(e) or _source_of(directory, e)}") from e
     try:
         return module, getattr(module, variable)
     except AttributeError as e:
@@ -245,11 +245,22 @@ def warn_of_own_checkpointer(graph_id: str, graph: PregelProtocol) -> None:
 
 def place_of(directory: Path, error: BaseException) -> str:
     """The innermost line of the repository's own code that an error comes from, or ""."""
+    frame = _own_frame(directory, error)
+    return f"{_relative(directory, frame.filename)}, line {frame.lineno}" if frame else ""
+
+
+def _source_of(directory: Path, error: BaseException) -> str:
+    """The text of that line, or "". It tells what an assertion without a message asserts."""
+    frame = _own_frame(directory, error)
+    return (frame.line or "") if frame else ""
+
+
+def _own_frame(directory: Path, error: BaseException) -> traceback.FrameSummary | None:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(frame.filename)
         if file.is_relative_to(directory) and "site-packages" not in file.parts:
-            return f"{_relative(directory, frame.filename)}, line {frame.lineno}"
-    return ""
+            return frame
+    return None
 
 
 def _relative(directory: Path, filename: str) -> str:

@@ -46,6 +46,7 @@ WRONG = {
     "indentation": ("def f():\nreturn\n", "", "indentation.py, line 2: IndentationError: expected an indented block after function definition on line 1"),
     "imports": ("\nimport no_such_module\n", "", "imports.py, line 2: ModuleNotFoundError: No module named 'no_such_module'"),
     "exits": ("raise SystemExit(3)\n", "", "exits.py, line 1: SystemExit: 3"),
+    "asserts": ("import os\nassert os.environ.get('NO_TOKEN')\n", "", "asserts.py, line 2: AssertionError: assert os.environ.get('NO_TOKEN')"),
     "elsewhere": (GRAPH, "./other.py:graph", "there is no file './other.py'"),
     "unnamed": (GRAPH, "", "./unnamed.py has no variable 'graph'; it has 'builder'"),
     "number": ("graph = 3\n", "", "a graph, or a function that returns one, was expected, not int"),
