@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -66,12 +65,31 @@ func init() { //nolint:gochecknoinits // a copy of the program confines itself b
 	}
 }
 
+// keepOpenFiles keeps all open files but the standard ones from the ordered program. The server may
+// have been started with files open, as by a shell with `exec 9>file`, and neither a user nor
+// Landlock bounds what a program does with an open file. Kernels before 5.11 cannot do this by
+// close_range(2).
+func keepOpenFiles() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, file := range open {
+		fd, err := strconv.Atoi(file.Name())
+		if err != nil {
+			return err
+		}
+		if fd >= orderFD {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
 // becomeOrdered confines the calling thread and replaces this program by the ordered program.
 // It returns only if that fails.
 func becomeOrdered() error {
-	// The server may have been started with files open, as by a shell with `exec 9>file`. Neither a
-	// user nor Landlock bounds what a program does with a file that is open already.
-	if err := unix.CloseRange(orderFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	if err := keepOpenFiles(); err != nil {
 		return fmt.Errorf("keep open files from the program: %w", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(os.NewFile(orderFD, "order"), orderLimit))
