@@ -151,6 +151,27 @@ type occasion struct {
 	Due  string `json:"cron_due,omitempty"`
 }
 
+// Config returns the configuration of the cron's runs. A graph, and the cron's owner, see the cron's
+// id in it, as on the framework's servers. A configuration that no run takes is returned as it is.
+func (c Cron) Config() json.RawMessage {
+	var given struct {
+		Configurable json.RawMessage `json:"configurable"`
+	}
+	if !record.Empty(c.Request.Config) && json.Unmarshal(c.Request.Config, &given) != nil {
+		return c.Request.Config
+	}
+	configurable, err := record.Merge(given.Configurable, record.Encode(occasion{Cron: c.Cron}))
+	if err != nil {
+		return c.Request.Config
+	}
+	given.Configurable = configurable
+	config, err := record.Merge(c.Request.Config, record.Encode(given))
+	if err != nil {
+		return c.Request.Config
+	}
+	return config
+}
+
 // recent is how many runs of a thread are searched for a run that a dead timer has created.
 const recent = 50
 
@@ -208,6 +229,7 @@ func (s *Store) createRun(ctx context.Context, c Cron, due time.Time, again bool
 // requestAt returns the request for the run of a due time, by an assistant.
 func (c Cron) requestAt(due time.Time, a assistant.Assistant) (run.Request, error) {
 	request := c.Request
+	request.Config = c.Config()
 	request.AssistantID, request.Graph = a.Assistant, a.Graph
 	request.Temporary = c.Thread == "" && !c.Keep
 	metadata, err := record.Merge(c.Metadata, record.Encode(occasion{c.Cron, clock.Format(due)}))

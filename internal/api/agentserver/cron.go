@@ -222,7 +222,7 @@ func showCron(c cron.Cron) Cron {
 		CronID: c.Cron, AssistantID: c.AssistantID, Schedule: c.Schedule, Enabled: c.Enabled, Metadata: state.OrEmpty(c.Metadata),
 		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
 		Payload: object(map[string]any{
-			"assistant_id": c.AssistantID, "input": c.Request.Input, "config": state.OrEmpty(c.Request.Config), "context": state.OrEmpty(c.Request.Context),
+			"assistant_id": c.AssistantID, "input": c.Request.Input, "config": c.Config(), "context": state.OrEmpty(c.Request.Context),
 			"webhook": optional.Of(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
 			"multitask_strategy": c.Request.Strategy, "stream_mode": c.Request.StreamModes, "stream_subgraphs": c.Request.StreamSubgraphs,
 			"durability": cmp.Or(c.Request.Durability, string(DurabilityAsync)),

@@ -338,3 +338,42 @@ func TestCronsAreSearchedAndCounted(t *testing.T) {
 	wantBody(t, c.call(t, "POST", "/runs/crons/search", object{"select": []string{"schedule", "enabled"}, "enabled": false}),
 		[]any{object{"schedule": "0 8 * * *", "enabled": false}})
 }
+
+// TestAGraphSeesWhichCronRunsIt checks that the id of a cron is among the values that its runs and
+// its owner see, as on the framework's servers, whatever the client has set.
+func TestAGraphSeesWhichCronRunsIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ given, rest object }{
+		"without a configuration": {object{}, object{}},
+		"with a context":          {object{"context": object{"style": "short"}}, object{}},
+		"with a configuration": {
+			object{"config": object{"tags": []any{"a"}, "configurable": object{"style": "short", "cron_id": "another"}}},
+			object{"tags": []any{"a"}, "configurable": object{"style": "short"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setUpTimed(t)
+			thread := f.newThread(t)
+			body := with(yearly(), "schedule", "0 8 * * *")
+			maps.Copy(body, c.given)
+			made := f.call(t, "POST", thread+"/runs/crons", body)
+			wantStatus(t, made, http.StatusOK)
+			values, _ := c.rest["configurable"].(object)
+			want := with(c.rest, "configurable", with(values, "cron_id", made.string("cron_id")))
+			f.tick(t, "2030-01-01T08:00:00Z")
+			runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
+			if len(runs) != 1 {
+				t.Fatalf("there are %d runs", len(runs))
+			}
+			kwargs, _ := runs[0].(map[string]any)["kwargs"].(map[string]any)
+			for of, got := range map[string]any{
+				"the answer": made.member("payload", "config"), "the cron": f.call(t, "GET", "/runs/crons/"+made.string("cron_id"), nil).member("payload", "config"), "the run": kwargs["config"],
+			} {
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("the configuration of %s (-want +got):\n%s", of, diff)
+				}
+			}
+		})
+	}
+}
