@@ -63,6 +63,11 @@ var mistakes = []mistake{
 	{sign: regexp.MustCompile(said + `(\S+, line \d+): (?:SyntaxError|IndentationError|TabError): (.*)`), cause: "$1 cannot be read: $2.", remedy: "Correct that line."},
 	{sign: regexp.MustCompile(`^(\S+\.go:\d+):\d+: (.*)`), cause: "$1 does not compile: $2.", remedy: "Correct that line."},
 	{
+		sign:   regexp.MustCompile(`ModuleNotFoundError: No module named '(langgraph_(?:api|license|runtime)\w*)`),
+		cause:  "The module $1 belongs to the public service's own server, which does not run agents here.",
+		remedy: "Remove the import, and take get_client() and Auth from langgraph_sdk, and get_config() and get_store() from langgraph.config.",
+	},
+	{
 		sign: regexp.MustCompile(`ModuleNotFoundError: No module named '([^'.]+)`), cause: "The Python module $1 is not installed.",
 		remedy: "Add the package that has $1 to requirements.txt, or to the dependencies of pyproject.toml.",
 	},
