@@ -27,10 +27,10 @@ func Open(ctx context.Context, runs *run.Store, ref thread.Ref, filter Filter, s
 	return &Reader{runs, ref, filter, begin}, err
 }
 
-// Read hands the events to send, until ctx ends. It waits for a thread that does not exist yet, also
-// after the thread was deleted. It calls send for each part of the log that it has read, even if
-// there are no events: this tells send that the part is done, and that no later event has a number
-// below next. Errors of send end Read and are returned as they are.
+// Read hands the events to send, until ctx ends. It waits for a thread that does not exist yet,
+// also after the thread was deleted. It calls send for each part of the log that it has read, even
+// if there are no events: this tells send that the part is done, and that no later event has a
+// number below next. Errors of send end Read and are returned as they are.
 func (r *Reader) Read(ctx context.Context, send func(events []Event, next int64) error) error {
 	begin, filter := r.begin, r.filter
 	for {

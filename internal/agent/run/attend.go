@@ -15,9 +15,10 @@ type Attendance struct {
 	follower follower
 }
 
-// Attend is for a reader that may come before the thread exists, and that also gets the ends of runs
-// that never began. It fixes the place at which the reader begins. If from is nil, this is the active
-// run, or the newest run of an idle thread; all runs of a thread that does not exist yet come later.
+// Attend is for a reader that may come before the thread exists, and that also gets the ends of
+// runs that never began. It fixes the place at which the reader begins. If from is nil, this is the
+// active run, or the newest run of an idle thread; all runs of a thread that does not exist yet
+// come later.
 func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *ReaderPosition) (*Attendance, error) {
 	a := &Attendance{follower{store: s, ref: ref, shows: true}}
 	t, err := s.Threads.Get(ctx, ref)

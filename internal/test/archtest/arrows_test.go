@@ -76,7 +76,7 @@ var modules = map[string][]string{
 	"gopkg.in/ini.v1":                                {"internal/seam/build/framework"},
 	"golang.org/x/crypto":                            {"internal/host/standalone"},
 	// The package knows which names and values headers may have.
-	"golang.org/x/net":                  {"internal/seam/build", "internal/seam/build/framework"},
+	"golang.org/x/net":                  {"internal/api/agentserver", "internal/seam/build", "internal/seam/build/framework"},
 	"golang.org/x/oauth2":               {"internal/tenant/authservice", "internal/control/integration", "internal/api/oidc", "internal/cmd/cli"},
 	"golang.org/x/sync":                 {"internal/base/turn", "internal/api/agentserver", "internal/tenant/apikey", "internal/tenant/authservice", "internal/cmd/bench", "internal/seam/compute/docker", "internal/cmd/demo", "internal/control/integration", "internal/control/push", "internal/agent/store", "internal/tenant/workspacesecret", "internal/seam/workflow/local", "internal/seam/table/dynamo"},
 	"golang.org/x/time":                 {"internal/api/web", "internal/test/emulator/apigateway"},

@@ -171,7 +171,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _refusal(error: Exception, denies: int) -> dict[str, Any]:
-    """The answer to a client whose request a handler has refused. Any other error is raised again."""
+    """The answer to a client whose request a handler has refused. Other errors are raised again."""
     from starlette.authentication import AuthenticationError
     from starlette.exceptions import HTTPException
 
