@@ -4,128 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/slipway-run/slipway/internal/agent/state"
-	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/api/agentserver/description"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/guard"
-	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/base/optional"
-	"github.com/slipway-run/slipway/internal/base/pattern"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-const (
-	// maxDescribed bounds the memory of the descriptions that are kept, in bytes. A description
-	// takes at most 6 MiB of it.
-	maxDescribed = 32 << 20
-	// maxPatterns bounds the size of all patterns of an application's routes. It is enough for
-	// some 400 routes.
-	maxPatterns = 20_000
-	// stepBytes is about the memory of a compiled pattern, for each unit of its size.
-	stepBytes = 100
-)
-
-// ownDescription is what an agent has said of itself.
-type ownDescription struct {
-	graph.Description
-
-	// routes are the routes whose patterns are read here. size is the size of all patterns.
-	routes []ownRoute
-	size   int
-}
-
-// ownRoute is a route of the repository's own application.
-type ownRoute struct {
-	methods []string
-	pattern *pattern.Pattern
-}
-
-// descriptionCache keeps the descriptions that agents give of themselves. Without them each
-// request to a deployment with its own authentication or routes would first ask the agent, for 0.1
-// to 0.3 ms on one machine (BenchmarkInvoke of package graph). A description does not change in the
-// life of a revision. descriptionCache is safe for concurrent use; an agent is asked once, even if
-// many requests wait for the answer.
-type descriptionCache struct {
-	log          *slog.Logger
-	descriptions *lru.Cache[string, ownDescription]
-	flights      singleflight.Group
-}
-
-// of returns the description of a workspace's revision that ask gives. All waiting callers get an
-// error; it is not kept.
-func (d *descriptionCache) of(ctx context.Context, workspace, revision string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
-	if description, ok := d.descriptions.Get(revision); ok {
-		return description, nil
-	}
-	answers := d.flights.DoChan(revision, func() (any, error) {
-		if description, ok := d.descriptions.Get(revision); ok {
-			return description, nil // the answer came meanwhile
-		}
-		// The first caller may leave before the other callers, and its Hold is closed then.
-		hold := budget.HoldOf(ctx).Another(workspace)
-		defer hold.Close()
-		ctx := budget.Holding(context.WithoutCancel(ctx), hold)
-		var description ownDescription
-		err := guard.Run(nil, "ask an agent what it is", func() error {
-			answer, err := ask(ctx)
-			if err == nil {
-				description = d.read(ctx, revision, answer)
-				d.descriptions.Put(revision, description, description.Bytes+stepBytes*description.size)
-			}
-			return err
-		})
-		return description, err
-	})
-	select {
-	case answer := <-answers:
-		return answer.Val.(ownDescription), answer.Err
-	case <-ctx.Done():
-		return ownDescription{}, ctx.Err()
-	}
-}
-
-// read compiles the patterns of the routes in a description. A route whose pattern cannot be used
-// shadows nothing; one line of the log says how many routes these are.
-func (d *descriptionCache) read(ctx context.Context, revision string, answer graph.Description) ownDescription {
-	description := ownDescription{Description: answer}
-	var refused error
-	for _, route := range answer.Routes {
-		compiled, err := pattern.Compile(route.Pattern)
-		if err != nil {
-			refused = err
-			continue
-		}
-		if description.size+compiled.Size() > maxPatterns {
-			refused = fmt.Errorf("the patterns of all routes are larger than %d characters, each counted as often as it is repeated", maxPatterns)
-			break
-		}
-		description.routes = append(description.routes, ownRoute{route.Methods, compiled})
-		description.size += compiled.Size()
-	}
-	if refused != nil {
-		d.log.WarnContext(ctx, "routes of an agent's own application have patterns that are not read here",
-			"revision", revision, "routes", len(answer.Routes)-len(description.routes), "error", refused)
-	}
-	return description
-}
-
 // describe asks the deployment's agent for its graphs, once for each revision. Nothing is known
 // before the first revision.
-func (s server) describe(ctx context.Context) (ownDescription, error) {
+func (s server) describe(ctx context.Context) (description.Agent, error) {
 	d := served(ctx)
 	if d.Active == "" {
-		return ownDescription{}, nil
+		return description.Agent{}, nil
 	}
 	return s.descriptionOf(ctx, d, d.Active, func(ctx context.Context) (graph.Description, error) {
 		answer, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, false)
@@ -137,16 +35,16 @@ func (s server) describe(ctx context.Context) (ownDescription, error) {
 }
 
 // descriptionOf returns the description that is kept by a name, or waits for it.
-func (s server) descriptionOf(ctx context.Context, d deployment.Deployment, name string, ask func(context.Context) (graph.Description, error)) (ownDescription, error) {
-	return askAgent(ctx, s, d.Workspace, func(ctx context.Context) (ownDescription, error) {
-		return s.descriptions.of(ctx, d.Workspace, name, ask)
+func (s server) descriptionOf(ctx context.Context, d deployment.Deployment, name string, ask func(context.Context) (graph.Description, error)) (description.Agent, error) {
+	return askAgent(ctx, s, d.Workspace, func(ctx context.Context) (description.Agent, error) {
+		return s.descriptions.Of(ctx, d.Workspace, name, ask)
 	})
 }
 
 // describeTyped is describe, unless a graph lacks schemas that the caller needs. Then the agent
 // makes all schemas that are missing of the graphs' types, once for each revision. If it cannot do
 // this in time, the schemas are left out, and the next request asks again.
-func (s server) describeTyped(ctx context.Context, lacks func(graph.GraphDescription) bool) (ownDescription, error) {
+func (s server) describeTyped(ctx context.Context, lacks func(graph.GraphDescription) bool) (description.Agent, error) {
 	described, err := s.describe(ctx)
 	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(described.Graphs)), lacks) {
 		return described, err

@@ -165,12 +165,6 @@ func ownPath(path string) string {
 	return "/" + parts[3]
 }
 
-// maxMatching bounds the work of finding out whether a route shadows a path: the sizes of the
-// routes' patterns times the length of the path. Every caller may cause this work. It takes at
-// most some 60 ms of one core. Routes of the size maxPatterns leave room for a path of 200 bytes;
-// the server's own paths have about 100.
-const maxMatching = 4_000_000
-
 // shadows reports whether the repository's own application has a route in the place of a route
 // of the server.
 func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) {
@@ -178,13 +172,7 @@ func (s server) shadows(r *http.Request, d deployment.Deployment) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	path := d.Settings.HTTP.MountPrefix + ownPath(r.URL.Path)
-	if len(path)*described.size > maxMatching {
-		return false, fault.New(fault.Invalid, "The path is too long to be matched with the routes of the agent's own application.")
-	}
-	return slices.ContainsFunc(described.routes, func(route ownRoute) bool {
-		return (len(route.methods) == 0 || slices.Contains(route.methods, r.Method)) && route.pattern.Matches(path)
-	}), nil
+	return described.Takes(r.Method, d.Settings.HTTP.MountPrefix+ownPath(r.URL.Path))
 }
 
 // visit lets the repository's own application answer a request.

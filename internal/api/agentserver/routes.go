@@ -17,12 +17,12 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/description"
 	"github.com/slipway-run/slipway/internal/api/agentserver/strangers"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
-	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -98,7 +98,7 @@ type Config struct {
 type server struct {
 	Config
 
-	descriptions *descriptionCache
+	descriptions *description.Cache
 	strangers    *strangers.Limiter
 	// mux has the routes of the server.
 	mux *web.Mux
@@ -122,8 +122,7 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	known := &descriptionCache{log: config.Log, descriptions: lru.New[string, ownDescription](maxDescribed)}
-	s := server{Config: config, descriptions: known, strangers: strangers.New(config.Strangers, config.Now), mux: mux}
+	s := server{Config: config, descriptions: description.New(config.Log), strangers: strangers.New(config.Strangers, config.Now), mux: mux}
 	s.visiting = mux.Counted(nil)(mux.Holding(http.HandlerFunc(s.handOver)))
 	s.visitors = mux.Visited(deploymentID)(http.HandlerFunc(s.handOver))
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{

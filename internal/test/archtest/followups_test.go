@@ -17,7 +17,7 @@ var outliveCallers = map[string]string{
 	"internal/agent/run.miss":                   "a cancel that has begun is completed",
 	"internal/agent/thread.Copy":                "takes back a copy that failed",
 	"internal/api/agentserver.disconnected":     "the client has gone, which is the reason of the work",
-	"internal/api/agentserver.of":               "callers share one question to the agent",
+	"internal/api/agentserver/description.Of":   "callers share one question to the agent",
 	"internal/api/agentserver/websocket.next":   "the socket's close says why it ends",
 	"internal/api/agentserver.takeBack":         "takes back threads of a request that failed",
 	"internal/api/agentserver.deleteCreated":    "takes back a thread of a request that was refused",
