@@ -55,6 +55,10 @@ import (
 // reconcileInterval is the time between two searches for lost work.
 const reconcileInterval = 10 * time.Second
 
+// maxHeaders bounds the headers of a request in bytes. The server holds them until they are complete,
+// before it knows a key. A token has 16 KiB at most.
+const maxHeaders = 64 << 10
+
 // Config has the addresses of the server, the place of its data, and its other settings.
 type Config struct {
 	// Listen is host:port; with port 0 the system picks a port.
@@ -274,7 +278,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	listener := inbound.New(s.listener, limits)
 	httpServer := &http.Server{
 		ConnContext: listener.Context, ConnState: listener.Changed,
-		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second,
+		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second, MaxHeaderBytes: maxHeaders,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
 		TLSConfig:   s.secure,

@@ -53,6 +53,20 @@ func TestAttackTheFramingOfRequests(t *testing.T) {
 	}
 }
 
+// TestAttackLargeHeaders sends headers that take much memory until they are complete.
+func TestAttackLargeHeaders(t *testing.T) {
+	t.Parallel()
+	credentials, stop := serveWith(t, standalone.Config{Data: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	defer stop()
+	host := strings.TrimPrefix(credentials.BaseURL, "http://")
+	for bytes, want := range map[int]int{32 << 10: http.StatusOK, 128 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		answers := exchange(t, host, "GET /ok HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", bytes)+"\r\n\r\n")
+		if len(answers) != 1 || answers[0] != want {
+			t.Errorf("%d bytes: got %v, want %d", bytes, answers, want)
+		}
+	}
+}
+
 // exchange sends text to a server, and returns the statuses of its answers until the server
 // closes the connection. The server is told to do so after the last answer.
 func exchange(t *testing.T, host, text string) (statuses []int) {
