@@ -13,21 +13,25 @@ import (
 // ErrAddress is the error of a dialer that refuses an address.
 var ErrAddress = errors.New("the address is not public")
 
+// internet6 are the IPv6 addresses that the internet uses. The others are for special purposes: some
+// carry an IPv4 address, in which a private address could hide.
+var internet6 = netip.MustParsePrefix("2000::/3")
+
 // notPublic are the networks that are no part of the internet, beyond the networks that
-// package netip names: IANA's special purpose registries, and the prefixes that carry an IPv4
-// address inside an IPv6 one, in which any of these networks could hide.
+// package netip names: IANA's special purpose registries, and the prefixes of internet6 that carry
+// an IPv4 address.
 var notPublic = prefixes(
 	"100.64.0.0/10", // carriers' NAT, and metadata services of some clouds
 	"2001::/23",     // Teredo and others
 	"2002::/16",     // 6to4
 	"0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001:db8::/32", "3fff::/20", "fec0::/10",
+	"2001:db8::/32", "3fff::/20",
 )
 
 // public reports whether an address belongs to the internet.
 func public(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
-	return addr.IsGlobalUnicast() && !addr.IsPrivate() && !notPublic.contains(addr)
+	return (addr.Is4() || internet6.Contains(addr)) && addr.IsGlobalUnicast() && !addr.IsPrivate() && !notPublic.contains(addr)
 }
 
 // guard is a dialer's Control. It sees the address that a name was resolved to, directly

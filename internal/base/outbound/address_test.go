@@ -23,7 +23,7 @@ func TestAttackPrivateAddresses(t *testing.T) {
 		"198.18.0.1": false, "203.0.113.9": false, "224.0.0.1": false, "255.255.255.255": false, "240.0.0.1": false,
 		"::1": false, "::": false, "fe80::1": false, "fe80::1%eth0": false, "fc00::1": false, "fd00:ec2::254": false, "ff02::1": false,
 		"::ffff:127.0.0.1": false, "::ffff:100.64.0.1": false, "::ffff:169.254.169.254": false, "::127.0.0.1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false,
-		"2001:0:7f00:1::": false, "2001:db8::1": false, "fec0::1": false,
+		"2001:0:7f00:1::": false, "2001:db8::1": false, "fec0::1": false, "::ffff:0:127.0.0.1": false, "64:ff9b:1::7f00:1": false, "100::1": false, "5f00::1": false, "3fff::1": false,
 	} {
 		if got := public(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
