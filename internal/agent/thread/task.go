@@ -71,7 +71,9 @@ const maxQuestions = 128 << 10
 // questions.
 type Questions struct {
 	byTask map[string][]json.RawMessage
-	size   int
+	// tasks are the tasks in the order in which they ask: clients show the questions in it.
+	tasks []string
+	size  int
 }
 
 // QuestionID returns the id of a question. The question must be an object that clients can
@@ -118,14 +120,23 @@ func (q *Questions) Add(task string, question json.RawMessage) error {
 	if q.byTask == nil {
 		q.byTask = map[string][]json.RawMessage{}
 	}
+	if q.byTask[task] == nil {
+		q.tasks = append(q.tasks, task)
+	}
 	q.byTask[task], q.size = append(q.byTask[task], question), size
 	return nil
 }
 
-// JSON returns an object of lists by task, nil if there is no question.
+// JSON returns an object of lists by task, in the order of the tasks; nil if there is no question.
 func (q *Questions) JSON() json.RawMessage {
 	if len(q.byTask) == 0 {
 		return nil
 	}
-	return record.Encode(q.byTask)
+	var all []byte
+	for _, task := range q.tasks {
+		all = append(append(append(all, ','), record.Encode(task)...), ':')
+		all = append(all, record.Encode(q.byTask[task])...)
+	}
+	all[0] = '{'
+	return append(all, '}')
 }

@@ -59,7 +59,7 @@ func TestWaitAndJoinAnswerTheFinalValues(t *testing.T) {
 		"of a paused run": {
 			[]graphtest.Step{add("model", "m", "Hello"), pausing("z", "b"), pausing("c")},
 			with(answered(), "__interrupt__", []any{
-				object{"id": "b", "value": "May I b?"}, object{"id": "c", "value": "May I c?"}, object{"id": "z", "value": "May I z?"},
+				object{"id": "z", "value": "May I z?"}, object{"id": "b", "value": "May I b?"}, object{"id": "c", "value": "May I c?"},
 			}),
 		},
 	}

@@ -118,7 +118,7 @@ func TestWhatIsNextOfAnAgentThatKeepsNone(t *testing.T) {
 		got = append(got, task.(map[string]any)["interrupts"])
 	}
 	question := func(id string) any { return []any{object{"id": id, "value": "May I " + id + "?"}} }
-	if diff := cmp.Diff([]any{question("a"), question("b")}, got); diff != "" {
+	if diff := cmp.Diff([]any{question("b"), question("a")}, got); diff != "" {
 		t.Errorf("the questions of the tasks (-want +got):\n%s", diff)
 	}
 }

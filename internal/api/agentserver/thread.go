@@ -176,14 +176,19 @@ func configOf(t thread.Thread) json.RawMessage {
 // interrupts returns the interrupts of a thread by task.
 func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	byTask := map[string][]Interrupt{}
-	var stored map[string][]json.RawMessage
-	if json.Unmarshal(raw, &stored) != nil {
-		return byTask
-	}
-	for task, texts := range stored {
-		byTask[task] = interruptsOf(texts)
+	for _, task := range askingTasks(raw) {
+		byTask[task.Name] = interruptsOf(state.OneOrMany(task.Value))
 	}
 	return byTask
+}
+
+// askingTasks returns the tasks of stored interrupts in their order, with the interrupts.
+func askingTasks(raw json.RawMessage) []state.Member {
+	tasks, err := state.Members(raw)
+	if err != nil {
+		return nil // there are none
+	}
+	return tasks
 }
 
 // interruptsOf reads stored interrupts. Values stored before interrupts were validated are omitted
@@ -200,13 +205,12 @@ func interruptsOf(stored []json.RawMessage) []Interrupt {
 	return read
 }
 
-// questions returns the interrupts of all tasks, always in the same order.
+// questions returns the interrupts of all tasks, in the order of the tasks.
 func questions(raw json.RawMessage) []Interrupt {
 	all := []Interrupt{}
-	for _, pending := range interrupts(raw) {
-		all = append(all, pending...)
+	for _, task := range askingTasks(raw) {
+		all = append(all, interruptsOf(state.OneOrMany(task.Value))...)
 	}
-	slices.SortStableFunc(all, func(a, b Interrupt) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 

@@ -60,3 +60,32 @@ func TestAQuestionTellsWhatItsAnswerMustBe(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestionsComeInTheOrderOfTheirTasks has tasks and questions whose ids sort otherwise.
+func TestQuestionsComeInTheOrderOfTheirTasks(t *testing.T) {
+	t.Parallel()
+	want := []any{object{"id": "z", "value": "First?"}, object{"id": "y", "value": "Second?"}, object{"id": "a", "value": "Third?"}}
+	f := setUp(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		return graphtest.Keeper(ctx, invocation, func(event string, data any) {
+			c, ok := data.(graph.Checkpoint)
+			if event == graph.EventInterrupt {
+				data = want
+			} else if ok && len(c.Next) > 0 && c.Next[0] == "ask" {
+				c.Tasks = marshal([]any{
+					object{"id": "t2", "name": "ask", "interrupts": want[:2]}, object{"id": "t1", "name": "ask", "interrupts": want[2:]},
+				})
+				data = c
+			}
+			emit(event, data)
+		})
+	})
+	thread := f.newThread(t)
+	values := f.call(t, "POST", thread+"/runs/wait", plan("one", graphtest.Node{Name: "ask", Ask: "First?"}))
+	for place, got := range map[string]any{
+		"the values": values.member("__interrupt__"), "the state": f.call(t, "GET", thread+"/state", nil).member("interrupts"),
+	} {
+		if diff := cmp.Diff(any(want), got); diff != "" {
+			t.Errorf("in %s (-want +got):\n%s", place, diff)
+		}
+	}
+}
