@@ -225,7 +225,7 @@ func (counted) Figures(_ context.Context, _, deployment string) (agentserver.Fig
 
 // at is a compute.Target. All its releases answer at one endpoint.
 type at struct {
-	compute.Target // only Acquire is called
+	compute.Target // only Acquire and Serves are called
 	endpoint       compute.Endpoint
 }
 
@@ -241,6 +241,11 @@ func (a at) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, fun
 		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: compute.Status{State: compute.Progressing}}
 	}
 	return a.endpoint, func() {}, c.Close()
+}
+
+func (a at) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
+	_, _, err := a.Acquire(ctx, ref)
+	return err == nil, nil
 }
 
 // noRollouts is the engine of the deployments. The tests roll them out themselves.

@@ -57,6 +57,13 @@ func (instantTarget) Acquire(context.Context, compute.Ref) (compute.Endpoint, fu
 	return compute.Endpoint{}, func() {}, nil
 }
 
+func (instantTarget) Serves(context.Context, compute.Ref) (bool, error) { return true, nil }
+
+func (instantTarget) AwaitRelapse(ctx context.Context, _ compute.Ref) (string, error) {
+	<-ctx.Done()
+	return "", nil
+}
+
 func (instantTarget) Remove(context.Context, compute.Ref) error { return nil }
 
 // noLogs keeps no logs.

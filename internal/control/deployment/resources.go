@@ -22,7 +22,7 @@ func isFree(kind string) bool { return kind == "dev_free" || kind == "dev_free_z
 const defaultType = "dev"
 
 // typeResources are the resources that each replica of an agent may use, and the number of
-// replicas, by the deployment's type. Only a compute.Sleeper goes down to zero replicas: a
+// replicas, by the deployment's type. Only a target of one machine goes down to zero replicas: a
 // person who wants an agent that never sleeps chooses prod.
 var typeResources = map[string]compute.Resources{
 	"dev_free":      {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},

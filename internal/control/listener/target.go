@@ -20,10 +20,7 @@ type Target struct {
 	fallback compute.Target
 }
 
-var (
-	_ compute.Target  = (*Target)(nil)
-	_ compute.Sleeper = (*Target)(nil)
-)
+var _ compute.Target = (*Target)(nil)
 
 // Target returns the target of a store's listeners. fallback, which may be nil, runs all releases
 // that are not placed at a listener, so that a caller that knows only the Ref of a release
@@ -161,7 +158,7 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 func (t *Target) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
 	r, status, err := t.await(ctx, ref)
 	if err == nil && r == nil && status.State == compute.Absent && t.fallback != nil {
-		return compute.Serves(ctx, t.fallback, ref)
+		return t.fallback.Serves(ctx, ref)
 	}
 	return status.State == compute.Healthy, err
 }
@@ -193,8 +190,6 @@ func (t *Target) removal(r *release) []table.Write {
 	return []table.Write{change, next.put(now), wake(r.listenerRef(), next.order, now)}
 }
 
-var _ compute.Minder = (*Target)(nil)
-
 // AwaitRelapse waits until the listener reports that a release, which was healthy, has failed.
 // A release that is progressing again may become healthy again; its listener reports if it
 // does not.
@@ -206,10 +201,9 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 		switch {
 		case err != nil:
 			return "", err
+		case r == nil && status.State == compute.Absent && t.fallback != nil:
+			return t.fallback.AwaitRelapse(ctx, ref)
 		case r == nil && status.State == compute.Absent:
-			if minder, ok := t.fallback.(compute.Minder); ok {
-				return minder.AwaitRelapse(ctx, ref)
-			}
 			<-ctx.Done()
 			return "", nil
 		case status.State == compute.Failed:

@@ -24,7 +24,7 @@ func (r *Rollout) afterHealth(wait context.Context, at position, target compute.
 	if _, begun := at.revision.Trial(); begun {
 		return canary, nil
 	}
-	if _, ok := target.(compute.Minder); !ok || !at.deployment.WantsCanary(at.revision) {
+	if !at.deployment.WantsCanary(at.revision) {
 		return promote, nil
 	}
 	serving, err := target.Await(wait, compute.Ref(at.deployment.Revision(at.deployment.Active)))
@@ -73,10 +73,6 @@ func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next,
 	if !ok {
 		return r.cannotRun(ctx, at)
 	}
-	minder, ok := target.(compute.Minder)
-	if !ok {
-		return promote, nil // no minder can say whether it is healthy
-	}
 	status, err := look(ctx, target, at.deployment, at.revision.Revision)
 	left := begun.Add(at.deployment.CanaryTime()).Sub(r.Now())
 	switch {
@@ -96,7 +92,7 @@ func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next,
 		wait, cancel = context.WithTimeout(wait, left)
 		defer cancel()
 	}
-	relapse, err := minder.AwaitRelapse(wait, compute.Ref(at.revision.Ref))
+	relapse, err := target.AwaitRelapse(wait, compute.Ref(at.revision.Ref))
 	if err != nil {
 		return "", fmt.Errorf("mind canary: %w", err)
 	}

@@ -249,10 +249,6 @@ func TestWhatIsNoCanary(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		"nobody minds it": {new(50), func(t *testing.T, s *server, d deployment.Deployment) {
-			s.rollout.Targets[revision.GitHub] = s.target
-			s.patch(t, d.Ref, again("dev"))
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

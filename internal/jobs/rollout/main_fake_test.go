@@ -292,6 +292,18 @@ func (t *target) Acquire(_ context.Context, ref compute.Ref) (compute.Endpoint, 
 	return compute.Endpoint{URL: "http://agent.test", Token: r.release.Token}, func() {}, nil
 }
 
+func (t *target) Serves(_ context.Context, ref compute.Ref) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.releases[ref.Revision].status.State == compute.Healthy, nil
+}
+
+// AwaitRelapse waits: no release relapses.
+func (t *target) AwaitRelapse(ctx context.Context, _ compute.Ref) (string, error) {
+	<-ctx.Done()
+	return "", nil
+}
+
 func (t *target) Remove(_ context.Context, ref compute.Ref) error {
 	if err := t.enter("Remove", ref.Revision); err != nil {
 		return err

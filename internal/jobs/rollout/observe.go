@@ -17,10 +17,6 @@ func (r *Rollout) afterPromotion(ctx context.Context, at position) (next, error)
 	if at.deployment.Active != at.revision.Revision || r.Now().After(at.revision.Since[revision.Deployed].Add(r.Probation)) {
 		return done, nil
 	}
-	target, _ := r.target(at.deployment)
-	if _, ok := target.(compute.Minder); !ok {
-		return done, nil
-	}
 	may, err := r.Deployments.MayRollBack(ctx, at.deployment)
 	if err != nil || !may {
 		return done, err
@@ -39,7 +35,7 @@ func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 	target, _ := r.target(at.deployment)
 	wait, stop := r.waitForRelease(ctx, at)
 	defer stop()
-	relapse, err := target.(compute.Minder).AwaitRelapse(wait, compute.Ref(at.revision.Ref))
+	relapse, err := target.AwaitRelapse(wait, compute.Ref(at.revision.Ref))
 	if err != nil {
 		return "", fmt.Errorf("observe release: %w", err)
 	}

@@ -178,7 +178,7 @@ func (a *Agents) Serves(ctx context.Context, workspace, deployment string) (bool
 	}
 	wait, cancel := context.WithTimeout(ctx, servesLimit)
 	defer cancel()
-	serves, err := compute.Serves(wait, target, release)
+	serves, err := target.Serves(wait, release)
 	if err != nil && ctx.Err() == nil && wait.Err() != nil {
 		return false, nil
 	}

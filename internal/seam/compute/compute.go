@@ -50,7 +50,7 @@ type Release struct {
 	// ReadyLimit is how long the release may take to become healthy, 0 for the target's own
 	// limit.
 	ReadyLimit time.Duration `json:",omitempty"`
-	// Rested says that the release serves already and has not crashed. A Sleeper that lost it
+	// Rested says that the release serves already and has not crashed. A target that lost it
 	// with an earlier server may leave it asleep.
 	Rested bool `json:",omitempty"`
 	// Placement is where the release is to run if the target does not choose the place itself.
@@ -101,7 +101,7 @@ type Resources struct {
 	CPU      float64
 	MemoryMB int
 	// MinScale and MaxScale bound the number of replicas. A MinScale of 0 means one replica,
-	// which a Sleeper may end while nobody calls it. A MaxScale below MinScale means MinScale.
+	// which a target may end while nobody calls it. A MaxScale below MinScale means MinScale.
 	MinScale, MaxScale int
 }
 
@@ -177,7 +177,8 @@ type Witness interface {
 // DrainLimit is how long a target lets callers finish, unless its configuration says otherwise.
 const DrainLimit = 10 * time.Minute
 
-// Target runs releases. All methods may be called concurrently.
+// Target runs releases. All methods may be called concurrently. The releases of some targets sleep
+// while nobody calls them: they stay Healthy without a process, and Acquire wakes them.
 type Target interface {
 	// Apply makes the release run and keeps it running until Remove; it returns as soon as the
 	// work is accepted. Applying a revision again does nothing, except that a failed release
@@ -192,6 +193,15 @@ type Target interface {
 	// load balancer is between callers and agents, Acquire returns the address of the load
 	// balancer at once, which answers for agents that are not available.
 	Acquire(ctx context.Context, ref Ref) (endpoint Endpoint, done func(), err error)
+	// Serves reports whether Acquire would have an endpoint, if need be after it has woken the
+	// release. Serves wakes no release, and does not keep it awake. While the release is
+	// Progressing, Serves waits until ctx ends.
+	Serves(ctx context.Context, ref Ref) (bool, error)
+	// AwaitRelapse returns, in a sentence, why a release that was healthy cannot be relied on:
+	// it ends time and again, or it does not answer its health check any more. The target
+	// tries to keep the release running all the same. AwaitRelapse waits until there is such a
+	// reason. If ctx ends first, it returns "" without an error.
+	AwaitRelapse(ctx context.Context, ref Ref) (reason string, err error)
 	// Remove takes no new callers, lets the present ones finish within the target's drain limit,
 	// then stops the release. It returns as soon as the work is accepted. Removing an absent
 	// release does nothing.
@@ -219,15 +229,6 @@ func AcquireWithin(ctx context.Context, target Target, ref Ref, limit time.Durat
 	}
 }
 
-// Minder is a Target that continues to watch its releases after they have been healthy.
-type Minder interface {
-	// AwaitRelapse returns, in a sentence, why a release that was healthy cannot be relied on:
-	// it ends time and again, or it does not answer its health check any more. The target
-	// tries to keep the release running all the same. AwaitRelapse waits until there is such a
-	// reason. If ctx ends first, it returns "" without an error.
-	AwaitRelapse(ctx context.Context, ref Ref) (reason string, err error)
-}
-
 // Restarter is a Target that can start a release's agents again without another revision, so
 // that they get another environment.
 type Restarter interface {
@@ -247,37 +248,10 @@ type Restarter interface {
 	AwaitRestart(ctx context.Context, ref Ref, restartID string) (Status, error)
 }
 
-// Sleeper is a Target whose releases may sleep while nobody calls them: they stay Healthy
-// without a process, and Acquire wakes them.
-type Sleeper interface {
-	// Serves reports whether Acquire would have an endpoint, if need be after it has woken the
-	// release. Serves wakes no release, and does not keep it awake. While the release is
-	// Progressing, Serves waits until ctx ends.
-	Serves(ctx context.Context, ref Ref) (bool, error)
-}
-
 // MachineTarget is the interface of the targets of one machine.
 type MachineTarget interface {
 	Target
-	Minder
 	Restarter
-	Sleeper
-}
-
-// Serves reports whether the target has an endpoint of the release. A target that is no Sleeper
-// counts the question as a caller.
-func Serves(ctx context.Context, target Target, ref Ref) (bool, error) {
-	if sleeper, ok := target.(Sleeper); ok {
-		return sleeper.Serves(ctx, ref)
-	}
-	_, done, err := target.Acquire(ctx, ref)
-	if _, unavailable := errors.AsType[*UnavailableError](err); unavailable {
-		return false, nil
-	}
-	if err == nil {
-		done()
-	}
-	return err == nil, err
 }
 
 // Alarm is called by a target for each end of an agent that was healthy, which the target

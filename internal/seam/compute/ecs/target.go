@@ -92,7 +92,6 @@ type address struct {
 
 var (
 	_ compute.Target    = (*Target)(nil)
-	_ compute.Minder    = (*Target)(nil)
 	_ compute.Restarter = (*Target)(nil)
 )
 
@@ -164,4 +163,13 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 		}
 	}
 	return endpoint, func() {}, nil
+}
+
+// Serves reports whether Acquire has an address for the release.
+func (t *Target) Serves(ctx context.Context, ref compute.Ref) (bool, error) {
+	_, _, err := t.Acquire(ctx, ref)
+	if _, unavailable := errors.AsType[*compute.UnavailableError](err); unavailable {
+		return false, nil
+	}
+	return err == nil, err
 }

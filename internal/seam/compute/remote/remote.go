@@ -21,7 +21,6 @@ type Target struct {
 
 var (
 	_ compute.Target    = (*Target)(nil)
-	_ compute.Minder    = (*Target)(nil)
 	_ compute.Restarter = (*Target)(nil)
 )
 
@@ -88,6 +87,9 @@ func (t *Target) Acquire(_ context.Context, ref compute.Ref) (compute.Endpoint, 
 	endpoint := compute.Endpoint{URL: t.host.URL(path(wire.Agent, ref)), Token: secret.InvokeToken(t.hasher, ref.Revision), Revision: ref.Revision}
 	return endpoint, func() {}, nil
 }
+
+// Serves is true of each release: the host answers for agents that are not there.
+func (t *Target) Serves(context.Context, compute.Ref) (bool, error) { return true, nil }
 
 // Ends raises the alarm for the agents of the host that have ended since the last call of
 // Ends. An end may be reported twice, but no end is lost while the host lives.

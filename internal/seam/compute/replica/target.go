@@ -96,12 +96,7 @@ type Target struct {
 	erasing map[string]chan struct{}
 }
 
-var (
-	_ compute.Target    = (*Target)(nil)
-	_ compute.Minder    = (*Target)(nil)
-	_ compute.Restarter = (*Target)(nil)
-	_ compute.Sleeper   = (*Target)(nil)
-)
+var _ compute.MachineTarget = (*Target)(nil)
 
 // Try does a piece of work, or returns workflow.ErrServerDied; see workflow.Trials.
 type Try func(ctx context.Context, name string, work func() error) error
