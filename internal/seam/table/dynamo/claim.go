@@ -132,11 +132,11 @@ func (tx *transaction) settleClaim() *types.TransactWriteItem {
 	switch {
 	case len(replaced) > 0:
 		return &types.TransactWriteItem{Put: &types.Put{
-			TableName: &tx.table.name, Item: tx.claim.encode(replaced), ConditionExpression: standing, ExpressionAttributeNames: e.placeholderNames(),
+			TableName: &tx.table.name, Item: tx.claim.encode(replaced), ConditionExpression: standing, ExpressionAttributeNames: e.names,
 		}}
 	case tx.claim.stored:
 		return &types.TransactWriteItem{Delete: &types.Delete{
-			TableName: &tx.table.name, Key: storedKey(tx.claim.key), ConditionExpression: standing, ExpressionAttributeNames: e.placeholderNames(),
+			TableName: &tx.table.name, Key: storedKey(tx.claim.key), ConditionExpression: standing, ExpressionAttributeNames: e.names,
 		}}
 	}
 	return nil

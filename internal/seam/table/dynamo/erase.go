@@ -71,6 +71,6 @@ func (t *Table) deleteAlone(ctx context.Context, w write) (large *head, err erro
 func (t *Table) deleteInput(key table.Key, condition *string, e *expression) *dynamodb.DeleteItemInput {
 	return &dynamodb.DeleteItemInput{
 		TableName: &t.name, Key: storedKey(key), ConditionExpression: condition,
-		ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: returnOld,
 	}
 }

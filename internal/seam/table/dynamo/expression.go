@@ -18,7 +18,8 @@ const maxIn = 100
 
 // expression collects the names and values that the placeholders in one write's expressions
 // stand for. Every name is a placeholder, because the list of words that DynamoDB reserves is
-// long and grows.
+// long and grows. The maps are nil until there is a placeholder, because DynamoDB refuses empty
+// maps.
 type expression struct {
 	names  map[string]string // by placeholder
 	short  map[string]string // by name
@@ -28,13 +29,14 @@ type expression struct {
 }
 
 // newExpression starts the expressions of a write that is decided at a time in Unix seconds.
-func newExpression(now int64) *expression {
-	return &expression{names: map[string]string{}, short: map[string]string{}, values: stored{}, time: now}
-}
+func newExpression(now int64) *expression { return &expression{time: now} }
 
 func (e *expression) name(name string) string {
 	if short, ok := e.short[name]; ok {
 		return short
+	}
+	if e.names == nil {
+		e.names, e.short = map[string]string{}, map[string]string{}
 	}
 	short := "#" + strconv.Itoa(len(e.names))
 	e.names[short], e.short[name] = name, short
@@ -45,25 +47,12 @@ func (e *expression) name(name string) string {
 func (e *expression) attr(name string) string { return e.name(nameAttrs) + "." + e.name(name) }
 
 func (e *expression) value(value types.AttributeValue) string {
+	if e.values == nil {
+		e.values = stored{}
+	}
 	short := ":" + strconv.Itoa(len(e.values))
 	e.values[short] = value
 	return short
-}
-
-// placeholderNames and placeholderValues are nil when there are no placeholders, because
-// DynamoDB refuses empty maps.
-func (e *expression) placeholderNames() map[string]string {
-	if len(e.names) == 0 {
-		return nil
-	}
-	return e.names
-}
-
-func (e *expression) placeholderValues() stored {
-	if len(e.values) == 0 {
-		return nil
-	}
-	return e.values
 }
 
 // conjunction joins terms, and equal terms only once. It returns nil when there are no terms.

@@ -57,13 +57,13 @@ func (t *Table) writeAlone(ctx context.Context, w write) error {
 	case table.Put:
 		_, err = t.client.PutItem(ctx, &dynamodb.PutItemInput{
 			TableName: &t.name, Item: encodeItem(kind.Item, w.ref, rand.Text()), ConditionExpression: condition,
-			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: returnOld,
 		})
 	case table.Update:
 		update := e.update(kind, w.ref, rand.Text())
 		_, err = t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &t.name, Key: storedKey(kind.Key), UpdateExpression: &update, ConditionExpression: condition,
-			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: returnOld,
 		})
 	case table.Delete:
 		_, err = t.client.DeleteItem(ctx, t.deleteInput(kind.Key, condition, e))

@@ -163,23 +163,23 @@ func (tx *transaction) action(w *write, token string) types.TransactWriteItem {
 	case table.Put:
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: &tx.table.name, Item: encodeItem(kind.Item, w.ref, token), ConditionExpression: condition,
-			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	case table.Update:
 		update := e.update(kind, w.ref, token)
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: &tx.table.name, Key: storedKey(kind.Key), UpdateExpression: &update, ConditionExpression: condition,
-			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	case table.Delete:
 		return types.TransactWriteItem{Delete: &types.Delete{
 			TableName: &tx.table.name, Key: storedKey(kind.Key), ConditionExpression: condition,
-			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	default:
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: &tx.table.name, Key: storedKey(w.Target()), ConditionExpression: condition,
-			ExpressionAttributeNames: e.placeholderNames(), ExpressionAttributeValues: e.placeholderValues(), ReturnValuesOnConditionCheckFailure: returnOld,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: returnOld,
 		}}
 	}
 }
