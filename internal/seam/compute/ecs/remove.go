@@ -20,14 +20,17 @@ import (
 // Remove deletes all resources of the release, except a target group that its draining service
 // still needs. Sweep deletes that target group later.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
-	err := t.names.check(ref)
-	for _, step := range []func(context.Context, compute.Ref) error{
+	steps := []func(context.Context, compute.Ref) error{
 		t.removeRule, t.removeScaling, t.removeService, t.removeTasks, t.removeSecret, t.removeTargetGroup,
-	} {
-		if err != nil {
-			return fmt.Errorf("remove release %s: %w", ref.Revision, err)
+	}
+	if t.cfg.Compute == Express { // its rule and its target group are not ours
+		steps = steps[1 : len(steps)-1]
+	}
+	err := t.names.check(ref)
+	for _, step := range steps {
+		if err == nil {
+			err = step(ctx, ref)
 		}
-		err = step(ctx, ref)
 	}
 	t.addresses.Drop(ref.Revision)
 	if err != nil {
@@ -38,9 +41,6 @@ func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 
 // removeRule lets no more callers in.
 func (t *Target) removeRule(ctx context.Context, ref compute.Ref) error {
-	if t.cfg.Compute == Express {
-		return nil
-	}
 	rules, err := t.rules(ctx)
 	if err != nil {
 		return err
@@ -141,9 +141,6 @@ func (t *Target) removeSecret(ctx context.Context, ref compute.Ref) error {
 // removeTargetGroup marks the release's target group, then deletes the marked target groups
 // that no service needs any more.
 func (t *Target) removeTargetGroup(ctx context.Context, ref compute.Ref) error {
-	if t.cfg.Compute == Express {
-		return nil
-	}
 	group, err := t.targetGroup(ctx, ref)
 	if err != nil {
 		return err
