@@ -13,7 +13,6 @@ import (
 
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/seam/registry/ecr"
-	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/template"
@@ -304,30 +303,9 @@ func tasks(t *testing.T, text []byte) map[string]task {
 	return found
 }
 
-func TestTheTableIsThatOfTheAdapter(t *testing.T) {
+func TestTheKeyOfTheTableIsKept(t *testing.T) {
 	t.Parallel()
 	s := stack(t, nil)
-	schema := dynamo.Schema("Table")
-	want := template.Table{
-		Name: "Table", BillingMode: string(schema.BillingMode), Attributes: map[string]string{}, TTL: dynamo.TTLAttribute,
-		Stream: "NEW_AND_OLD_IMAGES", PointInTime: true, Encrypted: true, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
-	}
-	for _, attribute := range schema.AttributeDefinitions {
-		want.Attributes[*attribute.AttributeName] = string(attribute.AttributeType)
-	}
-	for _, element := range schema.KeySchema {
-		want.Key = append(want.Key, template.KeyElement{Name: *element.AttributeName, Kind: string(element.KeyType)})
-	}
-	for _, index := range schema.GlobalSecondaryIndexes {
-		i := template.Index{Name: *index.IndexName, Projection: string(index.Projection.ProjectionType), Included: index.Projection.NonKeyAttributes}
-		for _, element := range index.KeySchema {
-			i.Key = append(i.Key, template.KeyElement{Name: *element.AttributeName, Kind: string(element.KeyType)})
-		}
-		want.Indexes = append(want.Indexes, i)
-	}
-	if diff := cmp.Diff(map[string]template.Table{"Table": want}, s.Tables); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 	key := s.Resources["Key"]
 	if key.DeletionPolicy != "RetainExceptOnCreate" || key.UpdateReplacePolicy != "Retain" || key.Properties["EnableKeyRotation"] != true {
 		t.Errorf("without its key the table is lost; got %+v", key)

@@ -10,13 +10,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -61,7 +59,7 @@ func startLocal() (stop func() error, err error) {
 	// The first start downloads the program.
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	server, err := emulator.Start(ctx, emulator.Config{Root: filepath.Join("..", "..", "..", ".."), Registry: registry, Output: io.Discard})
+	server, err := emulator.Start(ctx, emulator.Config{Root: root, Registry: registry, Output: io.Discard})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +82,10 @@ func configure(client aws.HTTPClient) aws.Config {
 // time of the machine and not of the test.
 func create(tb testing.TB, name string) {
 	tb.Helper()
-	check.Must(tb, dynamo.CreateWithoutTTL(tb.Context(), dynamo.Open(configure(local.http), name)))
+	declared, err := emulator.Declared(root)
+	check.Must(tb, err)
+	declared.TTL = ""
+	check.Must(tb, emulator.CreateTable(tb.Context(), dynamodb.NewFromConfig(configure(local.http)), name, declared))
 }
 
 // tableName makes the name of a table from any text.
@@ -116,24 +117,4 @@ func TestConformance(t *testing.T) {
 		tb := dynamo.Open(configure(local.http), tableName(dir), dynamo.WithClock(now))
 		return tb, tb.Close
 	})
-}
-
-func TestSchema(t *testing.T) {
-	t.Parallel()
-	name := aws.String(tableName(t.TempDir()))
-	create(t, *name)
-	client := dynamodb.NewFromConfig(configure(local.http))
-	table, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: name})
-	check.Must(t, err)
-	for _, index := range table.Table.GlobalSecondaryIndexes {
-		wantType, wantAttributes := types.ProjectionTypeAll, []string(nil)
-		if *index.IndexName == "due" {
-			wantType, wantAttributes = types.ProjectionTypeInclude, []string{dynamo.TTLAttribute}
-		}
-		wantEqual(t, index.Projection.ProjectionType, wantType)
-		wantEqual(t, index.Projection.NonKeyAttributes, wantAttributes)
-	}
-	if got := len(table.Table.GlobalSecondaryIndexes); got != 2 {
-		t.Errorf("got %d indexes, want 2", got)
-	}
 }

@@ -1,8 +1,6 @@
 package dynamo
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -14,14 +12,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// CreateWithoutTTL makes the table without its time to live.
-func CreateWithoutTTL(ctx context.Context, t *Table) error {
-	_, err := t.client.CreateTable(ctx, Schema(t.name))
-	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
-		return nil
-	}
-	return err
-}
+// Names of the table's indexes, of the attributes of their keys, and of the time of expiry.
+var (
+	Indexes  = indexes
+	KeyNames = keyNames
+)
+
+const NameExpires = nameExpires
 
 // Sizes of bodies.
 const (

@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 	"github.com/slipway-run/slipway/internal/test/check"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
-	"github.com/slipway-run/slipway/internal/test/template"
 )
 
 // TestWhatIsKeptOutlivesTheServer also checks that the adapter can use the table that the
@@ -24,9 +23,7 @@ import (
 func TestWhatIsKeptOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "..")
-	read, err := template.Load(filepath.Join(root, "template.yaml"))
-	check.Must(t, err)
-	stack, err := read.Resolve(template.Values{})
+	declared, err := dynamodb.Declared(root)
 	check.Must(t, err)
 	registry, err := child.Open(t.TempDir())
 	check.Must(t, err)
@@ -42,7 +39,7 @@ func TestWhatIsKeptOutlivesTheServer(t *testing.T) {
 				return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
 			})}
 		for range 2 {
-			check.Must(t, dynamodb.CreateTable(t.Context(), awsdynamodb.NewFromConfig(cfg), "slipway", stack.Tables["Table"]))
+			check.Must(t, dynamodb.CreateTable(t.Context(), awsdynamodb.NewFromConfig(cfg), "slipway", declared))
 		}
 		tb := dynamo.Open(cfg, "slipway")
 		if err := use(tb); err != nil {

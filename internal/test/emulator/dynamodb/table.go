@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +14,19 @@ import (
 
 	"github.com/slipway-run/slipway/internal/test/template"
 )
+
+// Declared returns the table that the template in a directory declares.
+func Declared(root string) (template.Table, error) {
+	read, err := template.Load(filepath.Join(root, "template.yaml"))
+	if err != nil {
+		return template.Table{}, err
+	}
+	stack, err := read.Resolve(template.Values{})
+	if err != nil {
+		return template.Table{}, err
+	}
+	return stack.Tables["Table"], nil
+}
 
 // CreateTable makes a table under a name as the template declares it, with its keys, indexes
 // and time to live. An existing table is not changed.

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 	"github.com/slipway-run/slipway/internal/test/check"
+	emulator "github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 )
 
 // TestRules checks that DynamoDB Local counts as DynamoDB does.
@@ -78,9 +79,10 @@ func TestRules(t *testing.T) {
 func openThrough(t *testing.T, m *meter) *dynamo.Table {
 	t.Helper()
 	tb := openTable(m.server.URL, "rules")
-	if _, err := dynamodb.NewFromConfig(configure(m.server.URL)).CreateTable(t.Context(), dynamo.Schema("rules")); err != nil {
-		t.Fatal(err)
-	}
+	declared, err := emulator.Declared(local.root)
+	check.Must(t, err)
+	declared.TTL = ""
+	check.Must(t, emulator.CreateTable(t.Context(), dynamodb.NewFromConfig(configure(m.server.URL)), "rules", declared))
 	m.take()
 	t.Cleanup(func() {
 		if err := tb.Close(); err != nil {

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
 // item is an item in its wire form: values by name, each an object whose only name is its
@@ -134,7 +133,7 @@ func transacted(before, after item) units {
 // reference is the data that the index due holds of an item.
 func reference(of item, pk, sk string) item {
 	held := item{}
-	for _, name := range []string{"pk", "sk", dynamo.TTLAttribute, pk, sk} {
+	for _, name := range []string{"pk", "sk", "expires", pk, sk} {
 		if value, ok := of[name]; ok {
 			held[name] = value
 		}
