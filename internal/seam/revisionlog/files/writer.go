@@ -87,7 +87,7 @@ func (w *Writer) take(line *unfinished, p []byte) (int, error) {
 func (w *Writer) Note(level revisionlog.Level, format string, args ...any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.write(level, w.clean([]byte(fmt.Sprintf(format, args...)), false))
+	w.write(level, w.clean(fmt.Appendf(nil, format, args...), false))
 	return w.err
 }
 
