@@ -196,7 +196,7 @@ func (c *client) sendHostile(ctx context.Context, url string, body []byte) error
 	if err != nil {
 		return err
 	}
-	c.authenticate(request)
+	c.authenticate(request.Header.Set)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -211,10 +211,10 @@ func (c *client) sendHostile(ctx context.Context, url string, body []byte) error
 	return nil
 }
 
-func (c *client) authenticate(request *http.Request) {
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Api-Key", c.APIKey)
-	request.Header.Set("X-Tenant-Id", c.TenantID)
+func (c *client) authenticate(set func(name, value string)) {
+	set("Content-Type", "application/json")
+	set("X-Api-Key", c.APIKey)
+	set("X-Tenant-Id", c.TenantID)
 }
 
 // readSlowly reads an answer at about 10 KB a second until ctx ends or the server gives up, on
@@ -224,7 +224,7 @@ func (c *client) readSlowly(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	c.authenticate(request)
+	c.authenticate(request.Header.Set)
 	dialer := net.Dialer{}
 	conn, err := dialer.DialContext(ctx, "tcp", request.URL.Host)
 	if err != nil {
