@@ -15,11 +15,15 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	httpclient "github.com/slipway-run/slipway/internal/cmd/client"
 )
 
 // client calls a server.
 type client struct {
 	http *fasthttp.Client
+	// streams makes the requests whose answers are read as they come.
+	streams *http.Transport
 	*server
 }
 
@@ -27,7 +31,11 @@ type client struct {
 const maxIdle = 5 * time.Second
 
 func newClient(s *server) *client {
-	return &client{http: &fasthttp.Client{MaxIdleConnDuration: maxIdle, MaxIdemponentCallAttempts: 1}, server: s}
+	return &client{
+		http:    &fasthttp.Client{MaxIdleConnDuration: maxIdle, MaxIdemponentCallAttempts: 1},
+		streams: &http.Transport{DisableCompression: true},
+		server:  s,
+	}
 }
 
 // restart stops the server and starts it again on the same data directory.
@@ -36,7 +44,7 @@ func (c *client) restart(ctx context.Context) error {
 		return err
 	}
 	c.http.CloseIdleConnections()
-	streamClient.CloseIdleConnections()
+	c.streams.CloseIdleConnections()
 	next, err := c.again(ctx)
 	if err != nil {
 		return err
@@ -45,30 +53,10 @@ func (c *client) restart(ctx context.Context) error {
 	return nil
 }
 
-// streamClient makes the requests whose answers are read as they come.
-var streamClient = &http.Client{Transport: &http.Transport{DisableCompression: true}}
-
-// post posts a body and returns the response if its status is a success.
+// post posts a body and returns the answer, which is read as it comes, if its status is a success.
 func (c *client) post(ctx context.Context, url string, body any) (*http.Response, error) {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(encoded))
-	if err != nil {
-		return nil, err
-	}
-	c.authenticate(request.Header.Set)
-	response, err := streamClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode >= 300 {
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		return nil, fmt.Errorf("POST %s: %s: %s %w", url, response.Status, text, err)
-	}
-	return response, nil
+	to := httpclient.Server{URL: c.BaseURL, Key: c.APIKey, Tenant: c.TenantID}
+	return httpclient.Over(c.streams, to).Send(ctx, http.MethodPost, strings.TrimPrefix(url, c.BaseURL), body)
 }
 
 // call makes a request and decodes the answer.

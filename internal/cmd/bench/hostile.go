@@ -177,17 +177,7 @@ func (c *client) hostileRun(ctx context.Context, url, thread string, input order
 		return "", err
 	}
 	// A join would answer with the state, for which there may be no room beside slow readers.
-	run := struct{ Status string }{"pending"}
-	for run.Status == "pending" || run.Status == "running" {
-		time.Sleep(10 * smallPause)
-		if err := c.call(ctx, http.MethodGet, address, nil, &run); err != nil {
-			return "", err
-		}
-	}
-	if run.Status != want {
-		return "", fmt.Errorf("the run %s is %s", address, run.Status)
-	}
-	return address, nil
+	return address, c.awaitStatus(ctx, address, want, 10*smallPause)
 }
 
 // sendHostile sends a request that the server may refuse, but must answer.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -167,21 +166,21 @@ func load(ctx context.Context, clients int, duration time.Duration, op func() er
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	all := make([][]time.Duration, clients)
-	errs := make([]error, clients)
-	var wait sync.WaitGroup
+	var group errgroup.Group
 	for i := range clients {
-		wait.Go(func() {
+		group.Go(func() error {
 			for ctx.Err() == nil {
 				begun := time.Now()
-				if errs[i] = op(); errs[i] != nil {
-					return
+				if err := op(); err != nil {
+					return err
 				}
 				all[i] = append(all[i], time.Since(begun))
 			}
+			return nil
 		})
 	}
-	wait.Wait()
-	return slices.Concat(all...), errors.Join(errs...)
+	err := group.Wait()
+	return slices.Concat(all...), err
 }
 
 // measureInterrupts interrupts runs whose answer is being written, one after the other.

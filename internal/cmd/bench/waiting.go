@@ -68,7 +68,7 @@ func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source st
 	}
 	close(runs)
 	for run := range runs {
-		if err := c.awaitRunning(ctx, run); err != nil {
+		if err := c.awaitStatus(ctx, run, "running", 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -100,20 +100,20 @@ func (c *client) waitingRun(ctx context.Context, url string) (string, error) {
 	return c.run(ctx, thread, body)
 }
 
-// awaitRunning waits until a run is at work.
-func (c *client) awaitRunning(ctx context.Context, url string) error {
+// awaitStatus waits until a run has a status. A run that ends with another status is an error.
+func (c *client) awaitStatus(ctx context.Context, url, want string, pause time.Duration) error {
 	for {
 		var run struct{ Status string }
 		if err := c.call(ctx, http.MethodGet, url, nil, &run); err != nil {
 			return err
 		}
 		switch run.Status {
-		case "running":
+		case want:
 			return nil
-		case "pending":
-			time.Sleep(20 * time.Millisecond)
+		case "pending", "running":
+			time.Sleep(pause)
 		default:
-			return fmt.Errorf("run %s is %s", url, run.Status)
+			return fmt.Errorf("run %s is %s, and not %s", url, run.Status, want)
 		}
 	}
 }
