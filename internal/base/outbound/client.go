@@ -30,7 +30,7 @@ type Limits struct {
 // because a proxy would make the connection in the client's place, unchecked.
 func NewClient(l Limits) *http.Client {
 	return &http.Client{
-		Transport: limited{&http.Transport{
+		Transport: Limited(&http.Transport{
 			DialContext:            l.Private.Dialer().DialContext,
 			TLSHandshakeTimeout:    dialTimeout,
 			ForceAttemptHTTP2:      true,
@@ -38,13 +38,17 @@ func NewClient(l Limits) *http.Client {
 			// If a connection died while a function was frozen, a request would fail after it
 			// was sent, and the caller would not know whether the request was carried out.
 			DisableKeepAlives: true,
-		}, l.MaxAnswer},
+		}, l.MaxAnswer),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       l.Timeout,
 	}
 }
 
-// limited refuses the rest of a body that is too large.
+// Limited returns a transport that refuses the rest of a body that is too large, with ErrTooLarge.
+func Limited(transport http.RoundTripper, maxAnswer int) http.RoundTripper {
+	return limited{transport, maxAnswer}
+}
+
 type limited struct {
 	http.RoundTripper
 

@@ -99,15 +99,11 @@ func (d *developing) serve(ctx context.Context) (stop func() error, err error) {
 	stop = func() error { return nil }
 	started := ""
 	if !runs {
-		program, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find program: %w", err)
-		}
 		dir, err := os.MkdirTemp("", "slipway-dev-")
 		if err != nil {
 			return nil, fmt.Errorf("make directory: %w", err)
 		}
-		own, err := local.Start(ctx, program, d.options.listen, d.options.data, dir)
+		own, err := local.Start(ctx, d.options.listen, d.options.data, dir)
 		if err != nil {
 			if own != nil {
 				err = errors.Join(err, d.lastWords(own), own.Stop(context.WithoutCancel(ctx)))

@@ -34,11 +34,10 @@ const (
 // Config defines the demo and its server.
 type Config struct {
 	// Server is the server to use. If its URL is empty, the demo uses the server that uses the
-	// directory Data. If there is no such server, the demo starts Program as a server, with a
+	// directory Data. If there is no such server, the demo starts this program as a server, with a
 	// temporary directory if Data is empty.
-	Server  client.Server
-	Data    string
-	Program string
+	Server client.Server
+	Data   string
 	// Agent is the directory from which a repository is made. Repo, unless empty, is the URL
 	// of another repository, and Ref its branch or tag.
 	Agent string
@@ -142,7 +141,7 @@ func (d *demo) findServer(ctx context.Context) error {
 		if data == "" {
 			data = filepath.Join(d.dir, "data")
 		}
-		own, err := local.Start(ctx, d.Program, "127.0.0.1:0", data, d.dir)
+		own, err := local.Start(ctx, "127.0.0.1:0", data, d.dir)
 		d.own = own
 		if err != nil {
 			return err

@@ -41,15 +41,15 @@ type Server struct {
 	process  *child.Process
 }
 
-// Start starts the program as a server of the data directory that listens at an address, with its
+// Start starts this program as a server of the data directory that listens at an address, with its
 // log and the note of its process in dir, and returns when it is ready.
-func Start(ctx context.Context, program, listen, data, dir string) (*Server, error) {
+func Start(ctx context.Context, listen, data, dir string) (*Server, error) {
 	before, err := os.Stat(filepath.Join(data, standalone.CredentialsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	s := &Server{}
-	if err := s.start(program, listen, data, dir); err != nil {
+	if err := s.start(listen, data, dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("start server: %w", err), s.close())
 	}
 	if err := s.await(ctx, data, before); err != nil {
@@ -58,7 +58,11 @@ func Start(ctx context.Context, program, listen, data, dir string) (*Server, err
 	return s, nil
 }
 
-func (s *Server) start(program, listen, data, dir string) (err error) {
+func (s *Server) start(listen, data, dir string) (err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	if s.log, err = os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -40,11 +38,6 @@ func newDemo() *cobra.Command {
 			if err := completeDemo(&config); err != nil {
 				return err
 			}
-			program, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("find program: %w", err)
-			}
-			config.Program = program
 			config.Progress = output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			return demo.Run(cmd.Context(), config)
 		},

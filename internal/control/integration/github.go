@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 )
 
 // App is a GitHub App as it is registered at GitHub. It needs the permissions contents (read),
@@ -93,7 +93,7 @@ func newGitHub(a App, now clock.Clock) (*github, error) {
 	}
 	return &github{
 		id: a.ID, slug: a.Slug, key: key, now: now, web: web, apiURL: apiURL.String() + "/",
-		http: &http.Client{Transport: bounded{transport}, Timeout: callTimeout, CheckRedirect: stayOnHost},
+		http: &http.Client{Transport: outbound.Limited(transport, maxAnswer), Timeout: callTimeout, CheckRedirect: stayOnHost},
 		oauth: oauth2.Config{
 			ClientID: a.ClientID, ClientSecret: a.ClientSecret,
 			Endpoint: oauth2.Endpoint{TokenURL: web.String() + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams},
@@ -125,21 +125,6 @@ func stayOnHost(next *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	return nil
-}
-
-// bounded cuts a response body that is too large for GitHub. The cut body is not JSON.
-type bounded struct{ http.RoundTripper }
-
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := b.RoundTripper.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
-	return answer, nil
 }
 
 // as returns the API for the bearer of a token.
