@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -130,17 +129,12 @@ func cutCredentials(raw string) (clean, credentials string) {
 	return u.String(), credentials
 }
 
-func (s *Store) sealSecrets(ctx context.Context, d *Deployment, secrets []Secret) error {
+func (s *Store) sealSecrets(ctx context.Context, d *Deployment, secrets []Secret) (err error) {
 	d.Secrets = nil
-	if len(secrets) == 0 {
-		return nil
+	if len(secrets) > 0 {
+		d.Secrets, err = record.Seal(ctx, s.cfg.Sealer, d.bound(), "secrets", secrets)
 	}
-	sealed, err := s.cfg.Sealer.Seal(ctx, d.bound(), record.Encode(secrets))
-	if err != nil {
-		return fmt.Errorf("seal secrets: %w", err)
-	}
-	d.Secrets = sealed
-	return nil
+	return err
 }
 
 func (r Ref) bound() secret.Bound {
@@ -149,19 +143,10 @@ func (r Ref) bound() secret.Bound {
 
 // Secrets opens sealed secrets of the deployment.
 func (s *Store) Secrets(ctx context.Context, ref Ref, sealed []byte) ([]Secret, error) {
-	secrets := []Secret{}
 	if len(sealed) == 0 {
-		return secrets, nil
+		return []Secret{}, nil
 	}
-	plain, err := s.Open(ctx, ref, sealed)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(plain, &secrets); err != nil {
-		// The decoder's message could contain a part of them.
-		return nil, errors.New("decode secrets: not a list")
-	}
-	return secrets, nil
+	return record.Open[[]Secret](ctx, s.cfg.Sealer, ref.bound(), "secrets of deployment "+ref.Deployment, sealed)
 }
 
 // Open opens bytes that were sealed for the deployment.

@@ -3,7 +3,6 @@ package listener
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -146,27 +145,19 @@ func bound(ref compute.Ref) secret.Bound {
 
 func (s *Store) seal(ctx context.Context, spec compute.Release) (releaseBody, error) {
 	spec.Token = "" // derived, so that it need not be stored
-	sealed, err := s.cfg.Sealer.Seal(ctx, bound(spec.Ref), record.Encode(spec))
-	if err != nil {
-		return releaseBody{}, fmt.Errorf("seal release: %w", err)
-	}
-	return releaseBody{sealed}, nil
+	sealed, err := record.Seal(ctx, s.cfg.Sealer, bound(spec.Ref), "release", spec)
+	return releaseBody{sealed}, err
 }
 
 func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) {
-	plain, err := s.cfg.Sealer.Open(ctx, bound(r.Ref), r.Sealed)
+	spec, err := record.Open[compute.Release](ctx, s.cfg.Sealer, bound(r.Ref), "release "+r.Revision, r.Sealed)
 	if err != nil {
-		return nil, fmt.Errorf("open release %s: %w", r.Revision, err)
-	}
-	spec := new(compute.Release)
-	if err := json.Unmarshal(plain, spec); err != nil {
-		// The decoder's message could contain a part of it.
-		return nil, fmt.Errorf("decode release %s: it is not one", r.Revision)
+		return nil, err
 	}
 	if spec.Token, err = s.cfg.Token(ctx, r.Revision); err != nil {
 		return nil, fmt.Errorf("token of release %s: %w", r.Revision, err)
 	}
-	return spec, nil
+	return &spec, nil
 }
 
 // ReasonOffline: the listener of a Failed release has not been heard of for too long.

@@ -2,7 +2,6 @@ package agenthost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
@@ -44,11 +44,7 @@ func boundOf(workspace, revision string) secret.Bound {
 
 // write writes a release completely and durably, or not at all.
 func (s releaseFiles) write(ctx context.Context, release compute.Release) error {
-	plain, err := json.Marshal(release)
-	if err != nil {
-		return err
-	}
-	sealed, err := s.sealer.Seal(ctx, boundOf(release.Workspace, release.Revision), plain)
+	sealed, err := record.Seal(ctx, s.sealer, boundOf(release.Workspace, release.Revision), "release", release)
 	if err != nil {
 		return err
 	}
@@ -88,9 +84,5 @@ func (s releaseFiles) read(ctx context.Context, name string) (release compute.Re
 		return release, err
 	}
 	revision, workspace, _ := strings.Cut(name, ".")
-	plain, err := s.sealer.Open(ctx, boundOf(workspace, revision), sealed)
-	if err != nil {
-		return release, err
-	}
-	return release, json.Unmarshal(plain, &release)
+	return record.Open[compute.Release](ctx, s.sealer, boundOf(workspace, revision), "it", sealed)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -132,22 +131,9 @@ func (r TokenRef) becomesDefault(provider, agent string, now time.Time) table.Wr
 }
 
 func (s *Service) seal(ctx context.Context, ref TokenRef, plain credentials) ([]byte, error) {
-	sealed, err := s.Sealer.Seal(ctx, ref.bound(), record.Encode(plain))
-	if err != nil {
-		return nil, fmt.Errorf("seal token: %w", err)
-	}
-	return sealed, nil
+	return record.Seal(ctx, s.Sealer, ref.bound(), "token", plain)
 }
 
 func (s *Service) open(ctx context.Context, t Token) (credentials, error) {
-	var opened credentials
-	plain, err := s.Sealer.Open(ctx, t.bound(), t.sealed)
-	if err != nil {
-		return opened, fmt.Errorf("open token %s: %w", t.Token, err)
-	}
-	if json.Unmarshal(plain, &opened) != nil {
-		// The decoder's own error could contain a part of it.
-		return opened, fmt.Errorf("token %s does not have the sealed form", t.Token)
-	}
-	return opened, nil
+	return record.Open[credentials](ctx, s.Sealer, t.bound(), "token "+t.Token, t.sealed)
 }

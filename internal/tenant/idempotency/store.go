@@ -193,7 +193,7 @@ func (*Attempt) Limit() time.Duration { return Lease }
 func (a *Attempt) AnswerWrite(ctx context.Context, answer Answer) (table.Write, error) {
 	change := record.Change(a.request.key(), a.store.now(), table.Attrs{attrState: stateAnswered}, a.held())
 	if a.request.Encrypted != "" {
-		change.Set[record.Deployment], change.Body = a.request.Encrypted, a.request.encode(&answer)
+		change.Set[record.Deployment], change.Body = a.request.Encrypted, record.Encode(a.request.content(&answer))
 		return change, nil
 	}
 	var err error
@@ -230,28 +230,20 @@ func (a *Attempt) end(ctx context.Context, what string, write table.Write) error
 	return nil
 }
 
-func (r Request) encode(answer *Answer) []byte {
-	return record.Encode(content{Fingerprint: r.Fingerprint[:], Answer: answer})
+func (r Request) content(answer *Answer) content {
+	return content{Fingerprint: r.Fingerprint[:], Answer: answer}
 }
 
 func (s *Store) seal(ctx context.Context, request Request, answer *Answer) ([]byte, error) {
-	sealed, err := s.sealer.Seal(ctx, request.bound(), request.encode(answer))
-	if err != nil {
-		return nil, fmt.Errorf("seal answer: %w", err)
-	}
-	return sealed, nil
+	return record.Seal(ctx, s.sealer, request.bound(), "answer", request.content(answer))
 }
 
 func (s *Store) open(ctx context.Context, request Request, item *table.Item) (content, error) {
-	plain := item.Body
 	if item.Text(record.Deployment) == "" {
-		var err error
-		if plain, err = s.sealer.Open(ctx, request.bound(), item.Body); err != nil {
-			return content{}, fmt.Errorf("open answer: %w", err)
-		}
+		return record.Open[content](ctx, s.sealer, request.bound(), "answer", item.Body)
 	}
 	var c content
-	if err := json.Unmarshal(plain, &c); err != nil {
+	if err := json.Unmarshal(item.Body, &c); err != nil {
 		return content{}, fmt.Errorf("decode answer: %w", err)
 	}
 	return c, nil

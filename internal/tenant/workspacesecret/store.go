@@ -2,8 +2,6 @@ package workspacesecret
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,25 +74,16 @@ func (r Ref) audit(ctx context.Context, action audit.Action, now time.Time) tabl
 
 // seal returns a secret with the given content, and its stored form.
 func (s *Store) seal(ctx context.Context, ref Ref, content Content) (Secret, []byte, error) {
-	sealed, err := s.Sealer.Seal(ctx, ref.bound(), record.Encode(content))
+	sealed, err := record.Seal(ctx, s.Sealer, ref.bound(), "secret", content)
 	if err != nil {
-		return Secret{}, nil, fmt.Errorf("seal secret: %w", err)
+		return Secret{}, nil, err
 	}
 	names := append([]string{}, slices.Sorted(maps.Keys(content.Data))...)
 	return Secret{Ref: ref, Keys: names, sealed: sealed}, record.Encode(body{names, sealed}), nil
 }
 
 func (s *Store) open(ctx context.Context, of Secret) (Content, error) {
-	plain, err := s.Sealer.Open(ctx, of.bound(), of.sealed)
-	if err != nil {
-		return Content{}, fmt.Errorf("open secret %s: %w", of.Name, err)
-	}
-	var content Content
-	if err := json.Unmarshal(plain, &content); err != nil {
-		// The decoder's own error could contain a part of it.
-		return Content{}, errors.New("decode secret: it does not have the sealed form")
-	}
-	return content, nil
+	return record.Open[Content](ctx, s.Sealer, of.bound(), "secret "+of.Name, of.sealed)
 }
 
 // Get returns a secret; an unknown secret is a fault.NotFound.
