@@ -151,8 +151,9 @@ type occasion struct {
 	Due  string `json:"cron_due,omitempty"`
 }
 
-// Config returns the configuration of the cron's runs. A graph, and the cron's owner, see the cron's
-// id in it, as on the framework's servers. A configuration that no run takes is returned as it is.
+// Config returns the configuration of the cron's runs. A graph, and the cron's owner, see the
+// cron's id in it, as on the framework's servers. A configuration that no run takes is returned as
+// it is.
 func (c Cron) Config() json.RawMessage {
 	var given struct {
 		Configurable json.RawMessage `json:"configurable"`

@@ -45,7 +45,7 @@ func TestAThreadShowsHowItsLastRunEnded(t *testing.T) {
 	})
 	for range 10 {
 		state := f.call(t, "GET", thread+"/state", nil)
-		if diff := cmp.Diff(any([]any{question("a"), question("b"), question("z")}), state.member("interrupts")); diff != "" {
+		if diff := cmp.Diff(any([]any{question("z"), question("b"), question("a")}), state.member("interrupts")); diff != "" {
 			t.Fatalf("interrupts of the state (-want +got):\n%s", diff)
 		}
 	}

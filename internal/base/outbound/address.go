@@ -13,8 +13,8 @@ import (
 // ErrAddress is the error of a dialer that refuses an address.
 var ErrAddress = errors.New("the address is not public")
 
-// internet6 are the IPv6 addresses that the internet uses. The others are for special purposes: some
-// carry an IPv4 address, in which a private address could hide.
+// internet6 are the IPv6 addresses that the internet uses. The others are for special purposes:
+// some carry an IPv4 address, in which a private address could hide.
 var internet6 = netip.MustParsePrefix("2000::/3")
 
 // notPublic are the networks that are no part of the internet, beyond the networks that

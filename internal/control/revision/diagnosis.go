@@ -63,9 +63,9 @@ var mistakes = []mistake{
 	{sign: regexp.MustCompile(said + `(\S+, line \d+): (?:SyntaxError|IndentationError|TabError): (.*)`), cause: "$1 cannot be read: $2.", remedy: "Correct that line."},
 	{sign: regexp.MustCompile(`^(\S+\.go:\d+):\d+: (.*)`), cause: "$1 does not compile: $2.", remedy: "Correct that line."},
 	{
-		sign:   regexp.MustCompile(`ModuleNotFoundError: No module named '(langgraph_(?:api|license|runtime)\w*)`),
+		sign:   regexp.MustCompile(`ModuleNotFoundError: No module named '([a-z]+graph_(?:api|license|runtime)\w*)`),
 		cause:  "The module $1 belongs to the public service's own server, which does not run agents here.",
-		remedy: "Remove the import, and take get_client() and Auth from langgraph_sdk, and get_config() and get_store() from langgraph.config.",
+		remedy: "Remove the import. The client package has get_client() and Auth, and the config module of the framework has get_config() and get_store().",
 	},
 	{
 		sign: regexp.MustCompile(`ModuleNotFoundError: No module named '([^'.]+)`), cause: "The Python module $1 is not installed.",

@@ -55,8 +55,8 @@ import (
 // reconcileInterval is the time between two searches for lost work.
 const reconcileInterval = 10 * time.Second
 
-// maxHeaders bounds the headers of a request in bytes. The server holds them until they are complete,
-// before it knows a key. A token has 16 KiB at most.
+// maxHeaders bounds the headers of a request in bytes. The server holds them until they are
+// complete, before it knows a key. A token has 16 KiB at most.
 const maxHeaders = 64 << 10
 
 // Config has the addresses of the server, the place of its data, and its other settings.
