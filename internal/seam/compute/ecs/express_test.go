@@ -89,6 +89,18 @@ func TestExpressTriesAFailedReleaseAnew(t *testing.T) {
 	}
 }
 
+func TestExpressServes(t *testing.T) {
+	t.Parallel()
+	target := newRecorded(t, map[string][]answer{
+		"DescribeExpressGatewayService": {refusal(400, "ResourceNotFoundException", "not found"), refusal(400, "AccessDeniedException", "no"), expressService("ACTIVE")},
+	}).target(express)
+	for i, want := range []struct{ serves, fails bool }{{false, false}, {false, true}, {true, false}} {
+		if serves, err := target.Serves(t.Context(), newRelease().Ref); serves != want.serves || (err != nil) != want.fails {
+			t.Errorf("call %d: got %t, %v", i, serves, err)
+		}
+	}
+}
+
 func TestExpressAcquire(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, map[string][]answer{
