@@ -127,8 +127,10 @@ type Builder struct {
 	// proxy makes the connections of git.
 	proxy *outbound.Proxy
 	// homes are the homes that builds use, environments the environments that Python builds share.
-	homes, environments uses
-	sizes               sizes
+	homes, environments noted[string]
+	// sizes is the disk space of the builds that have ended and are kept. Config.DiskMB bounds the
+	// builds that run, and Config.HomeMB the files that builds leave in a workspace's home.
+	sizes noted[size]
 
 	mu      sync.Mutex
 	closed  bool
@@ -299,7 +301,7 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 	if err := b.removeImage(ctx, revision); err != nil {
 		return err
 	}
-	defer b.forgetSize(revision)
+	defer b.sizes.leave(revision)
 	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
 		return err
 	}

@@ -33,19 +33,19 @@ const homeNote = "home"
 // the next build begins another home. When the last home of a workspace is erased, the files
 // that are kept for its builds are erased, too.
 
-// uses stores the name of the directory that each build uses, as a note of its record says.
-type uses struct {
+// noted stores what a note of each build's record says.
+type noted[T any] struct {
 	mu sync.Mutex
-	of map[string]string // by revision
+	of map[string]T // by revision
 }
 
-// leave forgets the use of a build that is gone.
-func (u *uses) leave(revision string) (left string, used bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	left, used = u.of[revision]
-	delete(u.of, revision)
-	return left, used
+// leave forgets the note of a build that is gone.
+func (n *noted[T]) leave(revision string) (left T, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	left, known = n.of[revision]
+	delete(n.of, revision)
+	return left, known
 }
 
 // openHomes reads which homes are used, and erases the files that an earlier server has left.

@@ -4,18 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
-
-// sizes is the disk space of the builds that have ended and are kept. Config.DiskMB bounds the
-// builds that run, and Config.HomeMB the files that builds leave in a workspace's home.
-type sizes struct {
-	mu sync.Mutex
-	of map[string]size // by revision
-}
 
 // size is the content of sizeNote. Builds without such a file count as nothing.
 type size struct {
@@ -50,13 +42,6 @@ func (b *Builder) keepSize(spec build.Spec) error {
 	defer b.sizes.mu.Unlock()
 	b.sizes.of[spec.Revision] = taken
 	return nil
-}
-
-// forgetSize gives back the disk space that a build took.
-func (b *Builder) forgetSize(revision string) {
-	b.sizes.mu.Lock()
-	defer b.sizes.mu.Unlock()
-	delete(b.sizes.of, revision)
 }
 
 // Size returns the disk space, in bytes, of the builds of a workspace that are kept.
