@@ -3,6 +3,7 @@ package child_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -48,5 +49,25 @@ func TestAttackByFilesInSharedMemory(t *testing.T) {
 	}
 	if taken := child.SharedBy(user); taken != 0 {
 		t.Errorf("the files of the user take %d bytes in the end", taken)
+	}
+}
+
+// TestAttackByDirectoriesInSharedMemory makes empty directories, which take the memory of the kernel
+// and the places for files of all other programs.
+func TestAttackByDirectoriesInSharedMemory(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(child.SharedMemory); err != nil || os.Getuid() != 0 {
+		return // only root gives workspaces users of their own
+	}
+	const user, many = 1_999_999_933, 100
+	dir, err := os.MkdirTemp(child.SharedMemory, "shared-test-") //nolint:usetesting // the test is about this directory
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, os.RemoveAll(dir)) })
+	for i := range many {
+		check.Must(t, os.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o700))
+	}
+	check.Must(t, os.Chown(dir, user, user))
+	if taken := child.SharedBy(user); taken < many<<12 {
+		t.Errorf("%d directories of the user take %d bytes", many, taken)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// smallest is what each file counts at least, in bytes: many empty files take room, too, and the
-// walk through them takes time.
+// smallest is what each file and directory counts at least, in bytes: many that are empty take room,
+// too, and the walk through them takes time. File systems in memory say that directories take none.
 const smallest = 4 << 10
 
 // Taken returns how much disk space the files in a directory take. It stops counting when the
@@ -32,10 +32,7 @@ func Taken(dir string, enough int64) (taken int64) {
 		if held, ok := info.Sys().(*syscall.Stat_t); ok {
 			size = held.Blocks * 512
 		}
-		if !entry.IsDir() {
-			size = max(size, smallest)
-		}
-		if taken += size; taken > enough {
+		if taken += max(size, smallest); taken > enough {
 			return fs.SkipAll
 		}
 		return nil
