@@ -52,8 +52,8 @@ func TestAttackByFilesInSharedMemory(t *testing.T) {
 	}
 }
 
-// TestAttackByDirectoriesInSharedMemory makes empty directories, which take the memory of the kernel
-// and the places for files of all other programs.
+// TestAttackByDirectoriesInSharedMemory makes empty directories, which take the memory of the
+// kernel and the places for files of all other programs.
 func TestAttackByDirectoriesInSharedMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(child.SharedMemory); err != nil || os.Getuid() != 0 {

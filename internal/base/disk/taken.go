@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// smallest is what each file and directory counts at least, in bytes: many that are empty take room,
-// too, and the walk through them takes time. File systems in memory say that directories take none.
+// smallest is what each file and directory counts at least, in bytes: many empty files take room
+// too, and the walk through them takes time. File systems in memory say that directories take 0.
 const smallest = 4 << 10
 
 // Taken returns how much disk space the files in a directory take. It stops counting when the
