@@ -2,7 +2,7 @@
 follows scripts, the key, the transport of events."""
 
 from story import expect, refused, tell, until
-from threads_v3 import DEEP, GOES_ON, PAUSES, SUBGRAPH, ends, saying, stream
+from threads_v3 import DEEP, GOES_ON, PAUSES, SUBGRAPH, ends, said, saying, stream
 
 
 async def questions(thread, count):
@@ -44,6 +44,34 @@ async def subgraphs(client):
         expect("what it says", ["".join([text async for text in message.text]) for message in messages], [DEEP])
 
 
+async def resumed(client):
+    """A subgraph that goes on after its question: what it said before is not told again."""
+    said_before = {"type": "ai", "id": "m6", "content": "At the Grand Hotel."}
+    added = {"type": "ai", "id": "m7", "content": "For 3 nights."}
+    pauses = [
+        {"event": "updates|inner:1", "data": {"find": {"messages": [said_before]}}},
+        {"event": "interrupt", "data": [{"id": "q1", "value": "How many nights?"}]},
+    ]
+    goes_on = [
+        {"event": "values|inner:1", "data": {"messages": [said_before]}},
+        {"event": "updates|inner:1", "data": {"ask": {"messages": [added]}}},
+        {"event": "updates", "data": {"inner": {"messages": [said_before, added]}}},
+    ]
+    async with stream(client) as thread:
+        await thread.run.start(input={"messages": []}, config={"configurable": {"script": pauses}})
+        await questions(thread, 1)
+        begun = []
+        async for event in thread.subscribe(["lifecycle", "messages"]):
+            if event["method"] == "messages" and said(event) == "message-start":
+                begun.append((tuple(event["params"]["namespace"]), event["params"]["data"]["id"]))
+            if ends(event) and said(event) == "interrupted":
+                shows = {"stream_mode": ["values", "updates", "messages-tuple"], "stream_subgraphs": True}
+                await client.runs.create(thread.thread_id, "agent", command={"resume": 3}, config={"configurable": {"script": goes_on}}, **shows)
+            elif ends(event):
+                break
+        expect("the messages", begun, [(("inner:1",), "m6"), (("inner:1",), "m7")])
+
+
 async def forked(client):
     """A run that goes on from the checkpoint before the answer."""
     async with stream(client) as thread:
@@ -58,4 +86,4 @@ async def forked(client):
         expect("the thread", [message["content"] for message in values["messages"]], ["second"])
 
 
-tell(asked, subgraphs, forked)
+tell(asked, subgraphs, resumed, forked)
