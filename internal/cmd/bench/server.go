@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
@@ -88,22 +88,21 @@ func (s *server) stop() error {
 
 // residentMiB is the memory of the server's process, and peakMiB is its peak memory; both are
 // 0 if the system does not report them.
-func (s *server) residentMiB() float64 { return memoryMiB(s.cmd.Process.Pid, "VmRSS") }
+func (s *server) residentMiB() float64 { return residentMiB(s.cmd.Process.Pid) }
 
-func (s *server) peakMiB() float64 { return memoryMiB(s.cmd.Process.Pid, "VmHWM") }
+func (s *server) peakMiB() float64 { return mebibytes(statusOf(s.cmd.Process.Pid).VmHWM) }
 
-func memoryMiB(pid int, figure string) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func residentMiB(pid int) float64 { return mebibytes(statusOf(pid).VmRSS) }
+
+func mebibytes(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+func statusOf(pid int) procfs.ProcStatus {
+	process, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0
+		return procfs.ProcStatus{}
 	}
-	for line := range strings.Lines(string(text)) {
-		var kib float64
-		if _, err := fmt.Sscanf(line, figure+": %f kB", &kib); err == nil {
-			return kib / 1024
-		}
-	}
-	return 0
+	status, _ := process.NewStatus() // it is empty if it cannot be read
+	return status
 }
 
 // cpu is the processor time that the server's process has used, without the time of its
@@ -111,16 +110,10 @@ func memoryMiB(pid int, figure string) float64 {
 func (s *server) cpu() time.Duration { return cpuOf(s.cmd.Process.Pid) }
 
 func cpuOf(pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0
 	}
-	_, fields, _ := strings.Cut(string(text), ") ") // the name may hold spaces
-	var user, system int64
-	if words := strings.Fields(fields); len(words) > 12 {
-		user, _ = strconv.ParseInt(words[11], 10, 64)
-		system, _ = strconv.ParseInt(words[12], 10, 64)
-	}
-	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux
-	return time.Duration(user+system) * tick
+	stat, _ := process.Stat() // it is empty if it cannot be read
+	return time.Duration(stat.CPUTime() * float64(time.Second))
 }

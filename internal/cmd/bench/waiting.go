@@ -1,14 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 )
@@ -57,7 +58,7 @@ func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source st
 	if err != nil {
 		return err
 	}
-	idle := memoryMiB(pid, "VmRSS")
+	idle := residentMiB(pid)
 	runs := make(chan string, waitingRuns)
 	if err := concurrently(8, waitingRuns, func() error {
 		run, err := c.waitingRun(ctx, url)
@@ -80,7 +81,7 @@ func (b stackBench) watchWaiting(ctx context.Context, c *client, data, source st
 		return context.Cause(ctx)
 	}
 	busy := (cpuOf(pid) - before).Seconds() / time.Since(begun).Seconds()
-	each := (memoryMiB(pid, "VmRSS") - idle) / waitingRuns
+	each := (residentMiB(pid) - idle) / waitingRuns
 	if now, err := functionProcess("ManagedRunner", filepath.Join(data, "tmp")); err != nil || now != pid {
 		return fmt.Errorf("the runs are in the process %d, and not in %d: %w", now, pid, err)
 	}
@@ -121,23 +122,16 @@ func (c *client) awaitStatus(ctx context.Context, url, want string, pause time.D
 // functionProcess finds the only process of a function of the stack whose temporary directory is
 // temp.
 func functionProcess(name, temp string) (int, error) {
-	entries, err := os.ReadDir("/proc")
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return 0, err
 	}
 	var pids []int
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		environment, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
-		if err != nil {
-			continue // it has ended, or is another user's
-		}
-		variables := append([]byte{0}, environment...)
-		if bytes.Contains(variables, []byte("\x00AWS_LAMBDA_FUNCTION_NAME="+name+"\x00")) && bytes.Contains(variables, []byte("\x00TMPDIR="+temp+"\x00")) {
-			pids = append(pids, pid)
+	for _, process := range processes {
+		// A process that has ended, or is another user's, has no environment.
+		environment, _ := process.Environ()
+		if slices.Contains(environment, "AWS_LAMBDA_FUNCTION_NAME="+name) && slices.Contains(environment, "TMPDIR="+temp) {
+			pids = append(pids, process.PID)
 		}
 	}
 	if len(pids) != 1 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -61,11 +62,13 @@ func makeRepository(ctx context.Context, agent, above string) (string, error) {
 }
 
 // git runs git on the repository in dir, independent of the user's settings and of a
-// repository around the working directory.
+// repository around the working directory. Git's own variables name another repository if the demo
+// is run from a hook.
 func git(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(withoutGit(os.Environ()),
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GIT_") })
+	cmd.Env = append(cmd.Env,
 		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_AUTHOR_NAME=Slipway demo", "GIT_AUTHOR_EMAIL=demo@localhost", "GIT_COMMITTER_NAME=Slipway demo", "GIT_COMMITTER_EMAIL=demo@localhost",
 	)
@@ -74,16 +77,4 @@ func git(ctx context.Context, dir string, args ...string) error {
 		return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
 	}
 	return nil
-}
-
-// withoutGit removes git's own variables, which name another repository if the demo is run
-// from a hook.
-func withoutGit(environment []string) []string {
-	var kept []string
-	for _, entry := range environment {
-		if !strings.HasPrefix(entry, "GIT_") {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
 }

@@ -91,7 +91,7 @@ var modules = map[string][]string{
 	"github.com/cli/browser":            {"internal/cmd/cli"},
 	"github.com/mattn/go-runewidth":     {"internal/cmd/cli"},
 	"github.com/swaggest/swgui":         {"internal/api/docs"},
-	"github.com/prometheus":             {"internal/api/metrics"},
+	"github.com/prometheus":             {"internal/api/metrics", "internal/cmd/bench"},
 	"github.com/robfig/cron":            {"internal/agent/cron"},
 	"golang.org/x/sys":                  {"internal/base/child", "internal/base/disk"},
 	"github.com/zalando/go-keyring":     {"internal/cmd/cli"},
