@@ -119,10 +119,6 @@ func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) (state, er
 // tag puts a tag on the answer. A client that already has this representation gets 304 instead.
 func (rec *recorder) tag(r *http.Request, current tag) {
 	rec.sent.Set("ETag", current.String())
-	if rec.sent.Get(headerCacheControl) == "" {
-		// Only the client keeps it, and asks each time.
-		rec.sent.Set(headerCacheControl, "private, no-cache")
-	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return
 	}

@@ -168,7 +168,20 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 	if r.guard != nil && !o.Public {
 		checked = r.guard(o.Operation)(checked)
 	}
+	if !o.Public {
+		checked = private(checked)
+	}
 	r.mux.Handle(pattern, checked)
+}
+
+// private keeps answers from caches between the client and the server. They would give the answer
+// for one key to the next client that asks for the same address: they do not know that X-Api-Key is
+// a credential.
+func private(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(headerCacheControl, "private, no-cache")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // checking applies the contract's checks to the requests for which the function returns true.

@@ -112,6 +112,22 @@ func TestAuthenticationComesFirst(t *testing.T) {
 	}
 }
 
+// TestAttackAnswersOfOthersInACache has a cache before the server, which may keep every answer that
+// does not forbid it: an answer to one key must not become the answer to another.
+func TestAttackAnswersOfOthersInACache(t *testing.T) {
+	t.Parallel()
+	mux, _ := newMux()
+	routes := mux.Routes(load(t, thingsDocument), "", nil)
+	for _, pattern := range []string{"GET /open", "GET /closed"} {
+		routes.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	}
+	for path, want := range map[string]string{"/open": "", "/closed": "private, no-cache"} {
+		if w := send(t, mux, "GET", path, ""); w.Code != http.StatusOK || w.Header().Get("Cache-Control") != want {
+			t.Errorf("%s: got %d, %v, want %q", path, w.Code, w.Header(), want)
+		}
+	}
+}
+
 func TestDocumentIsPublished(t *testing.T) {
 	t.Parallel()
 	mux, _ := newMux()
