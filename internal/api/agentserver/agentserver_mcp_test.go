@@ -281,7 +281,7 @@ func TestAttackSchemasOfTools(t *testing.T) {
 func toolOf(t *testing.T, schema string) *mcp.Tool {
 	t.Helper()
 	agent := graphtest.NewAgent(nil, graphtest.Token)
-	agent.Describe = func(bool) (graph.GraphDescription, bool) {
+	agent.Describe = func(graph.Invocation) (graph.GraphDescription, bool) {
 		return graph.GraphDescription{InputSchema: json.RawMessage(schema)}, true
 	}
 	server := httptest.NewServer(agent)

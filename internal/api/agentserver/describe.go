@@ -2,19 +2,23 @@ package agentserver
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/agentserver/description"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -26,7 +30,7 @@ func (s server) describe(ctx context.Context) (description.Agent, error) {
 		return description.Agent{}, nil
 	}
 	return s.descriptionOf(ctx, d, d.Active, func(ctx context.Context) (graph.Description, error) {
-		answer, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, false)
+		answer, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment, graph.Invocation{Operation: graph.OperationDescribe})
 		if err == nil && len(d.Graphs) == 0 && len(answer.Graphs) > 0 {
 			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(answer.Graphs)))
 		}
@@ -51,7 +55,7 @@ func (s server) describeTyped(ctx context.Context, lacks func(graph.GraphDescrip
 	}
 	d := served(ctx)
 	typed, err := s.descriptionOf(ctx, d, d.Active+" typed", func(ctx context.Context) (graph.Description, error) {
-		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, true)
+		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, graph.Invocation{Operation: graph.OperationDescribe, Typed: true})
 	})
 	if _, isFault := errors.AsType[*fault.Error](err); isFault {
 		return described, nil
@@ -91,7 +95,34 @@ func (s server) describedGraph(ctx context.Context, assistantID string, lacks fu
 		return "", graph.GraphDescription{}, err
 	}
 	described, err := s.describeTyped(ctx, lacks)
-	return stored.Graph, described.Graphs[stored.Graph], err
+	if g := described.Graphs[stored.Graph]; err != nil || !g.Configured {
+		return stored.Graph, g, err
+	}
+	g, err := s.describeConfigured(ctx, stored, described.Graphs[stored.Graph])
+	return stored.Graph, g, err
+}
+
+// describeConfigured returns the description of a graph that a function makes, as the function
+// makes it for an assistant and for the user of the request. What the agent cannot say of this
+// graph is taken from the description of the graph that the function makes without a configuration.
+func (s server) describeConfigured(ctx context.Context, of assistant.Assistant, usual graph.GraphDescription) (graph.GraphDescription, error) {
+	d := served(ctx)
+	asked := graph.Invocation{
+		Operation: graph.OperationDescribe, Graph: of.Graph, AssistantID: of.Assistant, Config: of.Config, Context: of.Context, Caller: graph.Caller{User: callerOf(ctx).User},
+	}
+	name := fmt.Sprintf("%s %x", d.Active, sha256.Sum256(record.Encode(asked)))
+	described, err := s.descriptionOf(ctx, d, name, func(ctx context.Context) (graph.Description, error) {
+		return s.Agents.Describe(ctx, d.Workspace, d.Deployment, asked)
+	})
+	made := described.Graphs[of.Graph]
+	if err != nil || state.Present(made.Graph) == nil {
+		return usual, err
+	}
+	if state.Present(made.InputSchema) == nil {
+		usual.Graph, usual.Xray = made.Graph, made.Xray // the schemas of its types are the same
+		return usual, nil
+	}
+	return made, nil
 }
 
 // GetAssistantSchemas shows the schemas of an assistant's graph.

@@ -30,7 +30,7 @@ import (
 )
 
 // setUpDescribed deploys an agent that describes its graph with a function.
-func setUpDescribed(t *testing.T, describe func(typed bool) (graph.GraphDescription, bool)) *fixture {
+func setUpDescribed(t *testing.T, describe func(graph.Invocation) (graph.GraphDescription, bool)) *fixture {
 	t.Helper()
 	agent := graphtest.NewAgent(nil, graphtest.Token)
 	agent.Describe = describe
@@ -49,7 +49,7 @@ func drawingOf(node string) json.RawMessage {
 // no depth.
 func TestAGraphIsDrawnToTheDepthAskedFor(t *testing.T) {
 	t.Parallel()
-	f := setUpDescribed(t, func(bool) (graph.GraphDescription, bool) {
+	f := setUpDescribed(t, func(graph.Invocation) (graph.GraphDescription, bool) {
 		return graph.GraphDescription{InputSchema: json.RawMessage(`{}`), Graph: drawingOf("outer"), Xray: []json.RawMessage{drawingOf("one"), drawingOf("two")}}, true
 	})
 	for xray, want := range map[string]string{
@@ -70,9 +70,9 @@ func TestAGraphIsDrawnToTheDepthAskedFor(t *testing.T) {
 func TestSchemasOfTypesAreMadeOnceWhenTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	var untyped, typed atomic.Int32
-	f := setUpDescribed(t, func(isTyped bool) (graph.GraphDescription, bool) {
+	f := setUpDescribed(t, func(asked graph.Invocation) (graph.GraphDescription, bool) {
 		described := graph.GraphDescription{Graph: drawingOf("agent")}
-		if !isTyped {
+		if !asked.Typed {
 			untyped.Add(1)
 			return described, true
 		}
@@ -153,14 +153,54 @@ func TestAttackACallerThatLeavesADescriptionUncounted(t *testing.T) {
 	}
 }
 
+// TestAGraphIsDrawnAsItsAssistantConfiguresIt has an agent whose graph follows from the
+// configuration. A configuration with which the agent has no graph shows the graph without one.
+func TestAGraphIsDrawnAsItsAssistantConfiguresIt(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	f := setUpDescribed(t, func(invocation graph.Invocation) (graph.GraphDescription, bool) {
+		asked.Add(1)
+		var config struct{ Configurable struct{ Node string } }
+		if len(invocation.Config) > 0 {
+			check.Must(t, json.Unmarshal(invocation.Config, &config))
+		}
+		described := graph.GraphDescription{Configured: true}
+		switch node := config.Configurable.Node; {
+		case invocation.Graph != "" && (invocation.Graph != "agent" || invocation.User == nil):
+			t.Errorf("the agent is asked for %s of %s", invocation.Graph, invocation.User)
+		case node == "none":
+		case node == "typed":
+			described.Graph = drawingOf(node)
+		default:
+			described.Graph, described.InputSchema = drawingOf("node "+node), json.RawMessage(`{"title":"`+node+`"}`)
+		}
+		return described, true
+	})
+	for node, want := range map[string][2]string{"": {"node ", ""}, "a": {"node a", "a"}, "none": {"node ", ""}, "typed": {"typed", ""}} {
+		made := f.call(t, "POST", "/assistants", object{"graph_id": "agent", "config": object{"configurable": object{"node": node}}})
+		path := "/assistants/" + made.string("assistant_id")
+		drawn, schemas := f.call(t, "GET", path+"/graph", nil), f.call(t, "GET", path+"/schemas", nil)
+		wantStatus(t, drawn, http.StatusOK)
+		if got := drawn.member("nodes").([]any)[0].(object)["id"]; got != want[0] {
+			t.Errorf("%q draws %v, want %s", node, got, want[0])
+		}
+		if got := schemas.member("input_schema", "title"); got != want[1] {
+			t.Errorf("the title of the input of %q is %v, want %s", node, got, want[1])
+		}
+	}
+	if got := asked.Load(); got != 5 {
+		t.Errorf("the agent was asked %d times, want once for each assistant, and once for all graphs", got)
+	}
+}
+
 // TestSchemasOfSubgraphsAreMadeOfTypes has an agent whose graph has schemas, and whose subgraph has
 // only types.
 func TestSchemasOfSubgraphsAreMadeOfTypes(t *testing.T) {
 	t.Parallel()
 	var typed atomic.Int32
-	f := setUpDescribed(t, func(isTyped bool) (graph.GraphDescription, bool) {
+	f := setUpDescribed(t, func(asked graph.Invocation) (graph.GraphDescription, bool) {
 		inner := graph.GraphDescription{}
-		if isTyped {
+		if asked.Typed {
 			typed.Add(1)
 			inner.InputSchema = json.RawMessage(`{"title":"Inner"}`)
 		}

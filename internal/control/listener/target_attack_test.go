@@ -43,7 +43,7 @@ func TestAttackAnAgentWhoseNameLeadsInside(t *testing.T) {
 	endpoint, done, err := f.target.Acquire(t.Context(), r.Ref)
 	check.Must(t, err)
 	defer done()
-	if _, err := graph.NewClient(nil).Describe(t.Context(), endpoint, false, nil); !errors.Is(err, outbound.ErrAddress) {
+	if _, err := graph.NewClient(nil).Describe(t.Context(), endpoint, graph.Invocation{Operation: graph.OperationDescribe}, nil); !errors.Is(err, outbound.ErrAddress) {
 		t.Errorf("the question ended with %v, want %v", err, outbound.ErrAddress)
 	}
 	select {

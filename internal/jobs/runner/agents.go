@@ -46,24 +46,24 @@ const (
 // that is "{}" takes some 200 bytes, and its name and the signs around it take eight.
 const describedCost = 24
 
-// Describe asks a deployment's agent for its graphs, with typed also for the schemas of their
-// types. The decoding takes its memory from the budget.Hold of the context, if there is one. If
-// the agent does not answer, the error is a fault.Unavailable.
-func (a *Agents) Describe(ctx context.Context, workspace, deployment string, typed bool) (graph.Description, error) {
+// Describe asks a deployment's agent for its graphs, by graph.OperationDescribe. The decoding
+// takes its memory from the budget.Hold of the context, if there is one. If the agent does not
+// answer, the error is a fault.Unavailable.
+func (a *Agents) Describe(ctx context.Context, workspace, deployment string, request graph.Invocation) (graph.Description, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
 		return graph.Description{}, err
 	}
 	defer done()
 	limit := describeLimit
-	if typed {
+	if request.Typed {
 		limit = typeLimit
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	hold, taken, full := budget.HoldOf(ctx), int64(0), error(nil)
 	defer func() { hold.Give(taken) }() // the caller bounds what it keeps
-	description, err := a.Graph.Describe(ctx, endpoint, typed, func(bytes int) error {
+	description, err := a.Graph.Describe(ctx, endpoint, request, func(bytes int) error {
 		if full = hold.Take(ctx, int64(bytes)*describedCost); full == nil {
 			taken += int64(bytes) * describedCost
 		}

@@ -121,13 +121,12 @@ const (
 	maxHeaders = 64 << 10
 )
 
-// Describe asks the agent for its graphs, with typed also for the schemas of their types. reserve
-// is asked before more of the answer is held in memory; nil sets no bound. The errors are the same
-// as for Invoke.
-func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint, typed bool, reserve func(bytes int) error) (Description, error) {
+// Describe asks the agent for its graphs, by OperationDescribe. reserve is asked before more of the
+// answer is held in memory; nil sets no bound. The errors are the same as for Invoke.
+func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint, request Invocation, reserve func(bytes int) error) (Description, error) {
 	var description Description
 	var err error
-	description.Bytes, err = c.ask(ctx, endpoint, Invocation{Operation: OperationDescribe, Typed: typed}, reserve, maxDescription, &description)
+	description.Bytes, err = c.ask(ctx, endpoint, request, reserve, maxDescription, &description)
 	if err == nil {
 		err = description.check()
 	}

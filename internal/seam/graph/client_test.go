@@ -147,7 +147,7 @@ func TestAttackHeadersWithoutEnd(t *testing.T) {
 			w.Header().Set("X-Large", strings.Repeat("x", size))
 			io.WriteString(w, `{"graphs":{}}`)
 		})
-		if _, err := newClient(t).Describe(t.Context(), endpoint, false, nil); kind(err) != want {
+		if _, err := newClient(t).Describe(t.Context(), endpoint, graph.Invocation{Operation: graph.OperationDescribe}, nil); kind(err) != want {
 			t.Errorf("headers of %d bytes: got %v, want %s", size, err, want)
 		}
 	}
@@ -246,7 +246,7 @@ func TestConnectionsAreKeptOpen(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	got, err := newClient(t).Describe(t.Context(), graphtest.Start(t, nil), false, nil)
+	got, err := newClient(t).Describe(t.Context(), graphtest.Start(t, nil), graph.Invocation{Operation: graph.OperationDescribe}, nil)
 	check.Must(t, err)
 	if _, ok := got.Graphs["agent"]; !ok || len(got.Graphs) != 1 {
 		t.Errorf("got %v, want the graph agent", got.Graphs)

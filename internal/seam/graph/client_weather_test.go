@@ -111,7 +111,7 @@ func weatherServes(t *testing.T, endpoint compute.Endpoint) {
 	})
 	t.Run("describes itself", func(t *testing.T) {
 		t.Parallel()
-		got, err := newClient(t).Describe(t.Context(), endpoint, false, nil)
+		got, err := newClient(t).Describe(t.Context(), endpoint, graph.Invocation{Operation: graph.OperationDescribe}, nil)
 		if err != nil || len(got.Graphs["agent"].InputSchema) == 0 || len(got.Graphs["agent"].Graph) == 0 {
 			t.Errorf("got %v, %v, want schemas and a graph", got, err)
 		}

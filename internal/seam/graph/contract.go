@@ -45,7 +45,8 @@ const (
 	// without running a node. The agent answers with the checkpoint events that follow from
 	// it.
 	OperationUpdateState Operation = "update_state"
-	// OperationDescribe returns the graphs and their JSON schemas.
+	// OperationDescribe returns the graphs and their JSON schemas. With a Graph, it returns only
+	// that graph, as the Config, the Context and the User of the Invocation make it.
 	OperationDescribe Operation = "describe"
 	// OperationAuthenticate asks the repository's own authentication which user sent a
 	// Request. OperationAuthorize asks it what a User may do. The agent answers both with a
@@ -397,6 +398,9 @@ type GraphDescription struct {
 	// OperationUpdateState. Before the graph has sent the first checkpoint of a thread, no
 	// other sign says so.
 	Checkpoints bool `json:"checkpoints,omitempty"`
+	// Configured says that a function of the repository makes the graph of a configuration, so that
+	// each assistant may have another graph.
+	Configured bool `json:"configured,omitempty"`
 	// Subgraphs are the subgraphs of the graph by namespace, without their own drawable
 	// graphs.
 	Subgraphs map[string]GraphDescription `json:"subgraphs,omitempty"`

@@ -9,20 +9,22 @@ const MAX_DEPTH = 10;
  * Describes all graphs: JSON schemas under the names of the agent server's interface, the drawable
  * graph, and the graphs within. What is not known is left out. All graphs keep checkpoints.
  * @param {Map<string, import("./load.mjs").Source>} sources
- * @param {{strict?: boolean, typed?: boolean}} [options] strict makes a factory that fails without
- * a run's configuration an error; typed has the
- *   compiler make the schemas that do not exist when the program runs
+ * @param {{strict?: boolean, typed?: boolean, config?: object, user?: object}} [options] strict
+ * makes a factory that fails without a run's configuration an error; typed has the
+ *   compiler make the schemas that do not exist when the program runs; config and user are what
+ *   factories are called with
  */
-export async function describeAll(sources, { strict = false, typed = false } = {}) {
+export async function describeAll(sources, { strict = false, typed = false, config = { configurable: {}, metadata: {} }, user = null } = {}) {
   const graphs = {};
   for (const [id, source] of sources) {
+    const configured = source.isFactory ? { configured: true } : {};
     try {
-      const { graph, framework } = await source.open({ configurable: {}, metadata: {} }, () => ({ accessContext: "assistants.read", user: null, store: null, executionRuntime: null }));
-      graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), ...(await drawn(graph)), ...within(graph, framework) };
+      const { graph, framework } = await source.open(config, () => ({ accessContext: "assistants.read", user, store: null, executionRuntime: null }));
+      graphs[id] = { ...configured, checkpoints: true, ...schemasOf(graph, framework), ...(await drawn(graph)), ...within(graph, framework) };
     } catch (error) {
       if (strict && (error instanceof UserError || !source.isFactory)) throw error instanceof UserError ? error : new UserError(`graph "${id}": ${error.message}`);
       console.warn(`graph "${id}" cannot be described: ${error?.message ?? error}`);
-      graphs[id] = { checkpoints: true };
+      graphs[id] = { ...configured, checkpoints: true };
     }
   }
   if (typed) await addTypes(graphs, sources);

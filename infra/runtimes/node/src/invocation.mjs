@@ -111,6 +111,13 @@ export class Invocation {
     return { thread_id: this.threadID, graph_id: this.graph, ...(this.assistantID ? { assistant_id: this.assistantID } : {}) };
   }
 
+  /** The configuration of an assistant, without a thread. */
+  assistantConfig() {
+    const config = this.stateConfig();
+    for (const part of [config.configurable, config.metadata]) delete part.thread_id;
+    return config;
+  }
+
   /** The configuration of changes that belong to no run. */
   stateConfig() {
     const config = {};

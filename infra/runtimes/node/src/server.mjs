@@ -134,7 +134,7 @@ class Agent {
       return;
     }
     const invocation = new Invocation(body, this.#own.auth !== undefined);
-    if (invocation.operation === "describe") {
+    if (invocation.operation === "describe" && invocation.graph === "") {
       answer(response, 200, encode({ ...(await describeAll(this.#sources, { typed: invocation.typed })), ...(this.#own.app ? { routes: this.#own.app.routes } : {}) }));
       return;
     }
@@ -144,6 +144,11 @@ class Agent {
     }
     const source = this.#sources.get(invocation.graph);
     if (!source) throw new Refusal(404, "NotFound", `there is no graph "${invocation.graph}"`);
+    if (invocation.operation === "describe") {
+      const { typed, user } = invocation;
+      answer(response, 200, encode(await describeAll(new Map([[source.id, source]]), { typed, config: invocation.assistantConfig(), user })));
+      return;
+    }
     const controller = this.#begin(response, true);
     try {
       const makeStore = (framework) => {

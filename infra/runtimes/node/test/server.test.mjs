@@ -73,7 +73,7 @@ test("a place that names no variable", async () => {
 
 test("a factory may need what only a run has", async () => {
   const { code, stdout, stderr } = await run(["--config", configure({ graphs: { agent: "./other.ts:failing" } }), "--check"]);
-  assert.deepEqual([code, JSON.parse(stdout)], [0, { graphs: { agent: { checkpoints: true } } }]);
+  assert.deepEqual([code, JSON.parse(stdout)], [0, { graphs: { agent: { configured: true, checkpoints: true } } }]);
   assert.equal(stderr.trim(), 'graph "agent" cannot be described: no key');
 });
 
@@ -141,6 +141,14 @@ test("graphs within a graph are described by namespace", async () => {
   assert.deepEqual(Object.keys(described.asking.subgraphs), ["asking"]);
   assert.equal(described.steps.subgraphs, undefined);
   assert.ok(described.factory.graph.nodes.some((node) => node.id === "unnamed"));
+});
+
+test("a factory is described as an assistant configures it", async () => {
+  const question = { operation: "describe", graph: "factory", config: { configurable: { node_name: "mine" } }, user: { identity: "ada" } };
+  const { graphs } = await (await runtime.post(question)).json();
+  assert.deepEqual(Object.keys(graphs), ["factory"]);
+  assert.ok(graphs.factory.configured && graphs.factory.graph.nodes.some((node) => node.id === "mine"));
+  assert.equal((await runtime.post({ ...question, graph: "other" })).status, 404);
 });
 
 test("requests that are refused", async () => {

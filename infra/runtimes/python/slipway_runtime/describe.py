@@ -13,6 +13,7 @@ from pydantic import create_model
 
 from .config import UserError
 from .framework import ReadRuntime
+from .invocation import Invocation
 from .loader import Source
 
 # To how many levels graphs within are drawn.
@@ -20,17 +21,20 @@ MAX_DEPTH = 10
 log = logging.getLogger("slipway_runtime")
 
 
-async def describe(source: Source) -> dict[str, Any]:
-    """A factory that needs more than an empty configuration has no description; one that makes no
-    graph is a UserError."""
+async def describe(source: Source, invocation: Invocation | None = None) -> dict[str, Any]:
+    """The graph as the configuration of an invocation makes it; without an invocation, it is empty.
+    A factory that needs more has no description; one that makes no graph is a UserError."""
+    configured = {"configured": True} if source.is_factory else {}
+    config: dict[str, Any] = {"configurable": {}, "metadata": {}} if invocation is None else invocation.assistant_config()
+    runtime = ReadRuntime(access_context="assistants.read", store=None, user=invocation and invocation.user)
     try:
-        async with source.open({"configurable": {}, "metadata": {}}, ReadRuntime(access_context="assistants.read", store=None)) as graph:
-            return _describe(graph, drawn=True)
+        async with source.open(config, runtime) as graph:
+            return configured | _describe(graph, drawn=True)
     except UserError:
         raise
     except Exception as e:
         log.warning("graph %r has no description: %s: %s", source.graph_id, type(e).__name__, e)
-        return {"checkpoints": True}
+        return configured | {"checkpoints": True}
 
 
 def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:

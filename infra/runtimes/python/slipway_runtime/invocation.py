@@ -155,6 +155,13 @@ class Invocation:
                     config["configurable"].setdefault(key, value)
         return config
 
+    def assistant_config(self) -> dict[str, Any]:
+        """The configuration of an assistant, without a thread."""
+        config = self.state_config()
+        for part in ("configurable", "metadata"):
+            config[part].pop("thread_id")
+        return config
+
     def nested_metadata(self) -> dict[str, Any]:
         """The objects and lists of the metadata that graphs read."""
         metadata = self.state_config()["metadata"]

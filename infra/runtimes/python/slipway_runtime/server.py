@@ -85,7 +85,7 @@ class Server:
             invocation = parse(body, own_users=self._auth is not None)
         except InvalidInvocation as e:
             raise _Refused(400, str(e)) from e
-        if invocation.operation == "describe":
+        if invocation.operation == "describe" and not invocation.graph:
             found = {graph_id: await self._describe(source) for graph_id, source in self._sources.items()}
             description: dict[str, Any] = {"graphs": found}
             if self._app is not None:
@@ -95,6 +95,9 @@ class Server:
         source = self._sources.get(invocation.graph)
         if source is None:
             raise _Refused(404, f"there is no graph {invocation.graph!r}; there are {', '.join(sorted(self._sources))}")
+        if invocation.operation == "describe":
+            await _answer(send, 200, {"graphs": {invocation.graph: await self._describe(source, invocation)}})
+            return
         await self._stream(Run(source, invocation, self._store(invocation), outlet := Outlet(self._graphs.loop)), outlet, receive, send)
 
     def _authorize(self, scope: Message, name: bytes) -> None:
@@ -116,9 +119,9 @@ class Server:
         fresh = at.isascii() and at.isdigit() and abs(time.time() - int(at)) <= SIGNATURE_AGE
         return hmac.compare_digest(pairs.get("v1", "").encode(), wanted.encode()) and fresh
 
-    async def _describe(self, source: Source) -> dict[str, Any]:
+    async def _describe(self, source: Source, invocation: Invocation | None = None) -> dict[str, Any]:
         try:
-            return await asyncio.wrap_future(self._graphs.submit(describe(source)))
+            return await asyncio.wrap_future(self._graphs.submit(describe(source, invocation)))
         except UserError as e:
             raise _Refused(500, str(e)) from e
 

@@ -210,6 +210,27 @@ def test_the_description(tmp_path: Path) -> None:
         assert json.loads(agent.post({"operation": "describe"}).read()) == json.loads(result.stdout)
 
 
+def test_a_factory_is_described_as_an_assistant_configures_it(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", GRAPH + """
+def make(config):
+    values = config["configurable"]
+    assert "thread_id" not in values and values.get("name") != "none"
+    name = " ".join(str(values.get(key)) for key in ("name", "style", "langgraph_auth_user_id"))
+    return StateGraph(State).add_node(name, lambda state: state).add_edge(START, name)
+""", "./agent.py:make")
+    with Agent(tmp_path) as agent:
+        def nodes(**asked: object) -> list[str] | None:
+            graph = json.loads(agent.post({"operation": "describe", **asked}).read())["graphs"]["agent"]
+            assert graph["configured"] and graph["checkpoints"]
+            return [n["id"] for n in graph["graph"]["nodes"]][1:-1] if "graph" in graph else None
+
+        assert nodes() == ["None None None"]
+        configured = {"config": {"configurable": {"name": "a"}}, "context": {"style": "short"}, "user": {"identity": "ada"}}
+        assert nodes(graph="agent", **configured) == ["a short ada"]
+        assert nodes(graph="agent", config={"configurable": {"name": "none"}}) is None
+        assert agent.post({"operation": "describe", "graph": "other"}).status == 404
+
+
 def test_a_graph_of_another_server_is_drawn_without_that_server(tmp_path: Path) -> None:
     """It may be the server that the description is for, which has no answer yet."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -259,7 +280,7 @@ def test_a_channel_without_a_schema_hides_no_other(tmp_path: Path) -> None:
 def test_a_factory_that_needs_more_than_an_empty_configuration_still_runs(tmp_path: Path) -> None:
     write(tmp_path, "agent.py", GRAPH + "def make(config):\n    config['configurable']['user']\n    return builder", "./agent.py:make")
     with Agent(tmp_path) as agent:
-        assert json.loads(agent.post({"operation": "describe"}).read()) == {"graphs": {"agent": {"checkpoints": True}}}
+        assert json.loads(agent.post({"operation": "describe"}).read()) == {"graphs": {"agent": {"configured": True, "checkpoints": True}}}
         thread = Thread()
         thread.run(agent, input={"text": "a"}, config={"configurable": {"user": "u"}})
         assert thread.values == {"text": "a!"}

@@ -49,7 +49,7 @@ type Agent struct {
 
 	// Describe returns the description of the graph agent, or false if the agent cannot answer
 	// now. Nil means that the agent gives a fixed description.
-	Describe func(typed bool) (graph.GraphDescription, bool)
+	Describe func(graph.Invocation) (graph.GraphDescription, bool)
 
 	// App is the repository's own HTTP application, with Routes in the place of the agent
 	// server's routes. Nil means that the repository has no application.
@@ -111,12 +111,12 @@ func (a *Agent) visit(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *Agent) describe(w http.ResponseWriter, typed bool) {
+func (a *Agent) describe(w http.ResponseWriter, asked graph.Invocation) {
 	schema, drawn := json.RawMessage(`{"type":"object"}`), json.RawMessage(`{"nodes":[{"id":"agent"}],"edges":[]}`)
 	inner := map[string]graph.GraphDescription{"inner": {StateSchema: schema}, "inner|deep": {StateSchema: schema}}
 	described, ok := graph.GraphDescription{Checkpoints: a.Keeps, InputSchema: schema, Graph: drawn, Subgraphs: inner}, true
 	if a.Describe != nil {
-		described, ok = a.Describe(typed)
+		described, ok = a.Describe(asked)
 	}
 	if !ok {
 		http.Error(w, "not now", http.StatusServiceUnavailable)
@@ -140,7 +140,7 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if invocation.Operation == graph.OperationDescribe {
-		a.describe(w, invocation.Typed)
+		a.describe(w, invocation)
 		return
 	}
 	if invocation.Operation == graph.OperationAuthenticate || invocation.Operation == graph.OperationAuthorize {

@@ -15,7 +15,9 @@ import (
 func main() {
 	agent := graphtest.NewAgent(nil, os.Getenv("SLIPWAY_INVOKE_TOKEN"))
 	if schema, err := os.ReadFile("input.json"); err == nil {
-		agent.Describe = func(bool) (graph.GraphDescription, bool) { return graph.GraphDescription{InputSchema: schema}, true }
+		agent.Describe = func(graph.Invocation) (graph.GraphDescription, bool) {
+			return graph.GraphDescription{InputSchema: schema}, true
+		}
 	}
 	server := &http.Server{
 		Addr: "127.0.0.1:" + os.Getenv("PORT"), ReadHeaderTimeout: time.Minute, Handler: agent,
