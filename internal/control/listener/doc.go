@@ -67,7 +67,9 @@
 // call, and never stored, so that no timer has to fire. In addition, the absence of a listener is
 // an event. ReportOffline, which a timer calls, reports it once until the listener calls again;
 // that call is an event too. A failed rollout removes its release. A release that was never
-// delivered is deleted at once, so that a listener which never comes leaves nothing behind.
+// delivered is deleted at once, so that a listener which never comes leaves nothing behind. A
+// deployment that was deleted stays until its listener has reported its releases absent, unless it
+// was deleted by force.
 //
 // Start reading at Target.Apply, then Store.Claim and Store.Report.
 package listener

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -100,7 +101,16 @@ func TestWhatMayRunIsRemoved(t *testing.T) {
 	if w.Verb != listener.Remove {
 		t.Errorf("got %+v", w)
 	}
+	removed := func(since time.Time) {
+		t.Helper()
+		f.clock.Pass(time.Minute)
+		if got, err := f.target.RemovedSince(t.Context(), r.Ref); err != nil || !got.Equal(since) {
+			t.Errorf("it is to be removed since %s (%v), want %s", got, err, since)
+		}
+	}
+	removed(id.Time(w.Order))
 	f.report(t, a.Session, on(w, 1, compute.Absent))
+	removed(time.Time{})
 	f.wantNothingLeft(t, l, r)
 }
 

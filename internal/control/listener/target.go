@@ -20,7 +20,10 @@ type Target struct {
 	fallback compute.Target
 }
 
-var _ compute.Target = (*Target)(nil)
+var (
+	_ compute.Target  = (*Target)(nil)
+	_ compute.Distant = (*Target)(nil)
+)
 
 // Target returns the target of a store's listeners. fallback, which may be nil, runs all releases
 // that are not placed at a listener, so that a caller that knows only the Ref of a release
@@ -177,6 +180,15 @@ func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 		}
 		return record.Write(t.removal(r)...), nil
 	})
+}
+
+// RemovedSince returns when the removal was ordered that the listener has not carried out.
+func (t *Target) RemovedSince(ctx context.Context, ref compute.Ref) (time.Time, error) {
+	r, err := t.release(ctx, ref)
+	if err != nil || r == nil || r.status != leaving {
+		return time.Time{}, err
+	}
+	return id.Time(r.order), nil
 }
 
 func (t *Target) removal(r *release) []table.Write {

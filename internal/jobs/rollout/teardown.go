@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -148,11 +150,39 @@ func (r *Rollout) eraseDeployment(ctx context.Context, t task) (result, error) {
 	case err != nil:
 		return result{}, err
 	}
-	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return r.bear(ctx, t, d, r.forget(ctx, d, rev)) })
+	var due time.Time
+	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) (err error) {
+		if err = r.bear(ctx, t, d, r.forget(ctx, d, rev)); err == nil {
+			due, err = r.seeGone(ctx, d, rev)
+		}
+		return err
+	})
+	if errors.Is(err, errLingers) {
+		return result{await, clock.Format(due)}, nil
+	}
 	if more {
 		return result{Next: eraseDeployment}, err
 	}
 	return result{Next: done}, err
+}
+
+// errLingers stops the erasure of revisions at a revision whose release is not gone.
+var errLingers = errors.New("the release is not gone")
+
+// seeGone returns errLingers, and when to look again, for a release that another party has not
+// stopped yet. A deployment that was deleted by force does not wait for it.
+func (r *Rollout) seeGone(ctx context.Context, d deployment.Deployment, ref revision.Ref) (due time.Time, err error) {
+	target, _ := r.target(d)
+	distant, ok := target.(compute.Distant)
+	if !ok || d.Forced {
+		return due, nil
+	}
+	since, err := distant.RemovedSince(ctx, compute.Ref(ref))
+	if err != nil || since.IsZero() {
+		return due, err
+	}
+	now := r.Now()
+	return now.Add(max(time.Second, min(now.Sub(since)/2, time.Hour))), errLingers
 }
 
 // forget removes all data of a revision that is outside of the table.

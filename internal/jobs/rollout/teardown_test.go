@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -109,6 +112,85 @@ func TestALargeDeploymentIsErasedWhole(t *testing.T) {
 	s.deleteAndAwait(t, other)
 	s.wantGone(t, d)
 	s.wantGone(t, other)
+}
+
+// distant is a target whose releases another party stops.
+type distant struct {
+	*target
+	// since is when that party was told; zero when it has stopped all releases.
+	since atomic.Pointer[time.Time]
+	// asked gets a value when the target is asked whether the releases are gone.
+	asked chan struct{}
+}
+
+func (d *distant) RemovedSince(context.Context, compute.Ref) (time.Time, error) {
+	select {
+	case d.asked <- struct{}{}:
+	default:
+	}
+	return *d.since.Load(), nil
+}
+
+// TestADeletedDeploymentStaysUntilItsReleasesAreGone has a party that is away when it is to stop a
+// release: it comes back, or the deployment is deleted by force, or the workflow gives up first.
+func TestADeletedDeploymentStaysUntilItsReleasesAreGone(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *server, away *distant, d deployment.Deployment) error{
+		"it comes back": func(_ *server, away *distant, _ deployment.Deployment) error {
+			away.since.Store(new(time.Time))
+			return nil
+		},
+		"force": func(s *server, _ *distant, d deployment.Deployment) error {
+			return s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{Force: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			s := m.start(t, m.table)
+			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			away := &distant{target: m.target, asked: make(chan struct{})}
+			away.since.Store(new(clock.System()))
+			s.rollout.Targets[revision.GitHub] = away
+			check.Must(t, s.deployments.Delete(t.Context(), d.Ref, deployment.Deletion{}))
+			for range 2 { // the workflow asks again
+				<-away.asked
+			}
+			s.rollout.Workflow = ended{s.workflow, workflow.Failed}
+			s.rescue(t)
+			if got := s.get(t, d.Ref).Status; got != deployment.AwaitingDelete || len(s.revisions(t, d.Ref)) != 1 {
+				t.Errorf("meanwhile it is %s", got)
+			}
+			check.Must(t, end(s, away, d))
+			s.awaitEnd(t, workflow.Teardown, d.Deployment)
+			if got := s.executionStatus(t, workflow.Teardown, d.Deployment); got != workflow.Succeeded {
+				t.Errorf("the teardown is %s", got)
+			}
+			s.wantGone(t, d)
+		})
+	}
+}
+
+// TestALongAbsenceIsAskedForSeldom calls the step that waits for a release, at different times
+// after the order to stop it.
+func TestALongAbsenceIsAskedForSeldom(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	now := clock.System()
+	s.rollout.Now = func() time.Time { return now }
+	away := &distant{target: m.target, asked: make(chan struct{})}
+	s.rollout.Targets[revision.GitHub] = away
+	check.Must(t, m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}))
+	for ago, want := range map[time.Duration]time.Duration{0: time.Second, 10 * time.Minute: 5 * time.Minute, 48 * time.Hour: time.Hour} {
+		away.since.Store(new(now.Add(-ago)))
+		input := fmt.Sprintf(`{"step":"EraseDeployment","workspace_id":%q,"deployment_id":%q,"teardown":1}`, d.Workspace, d.Deployment)
+		answer, err := s.rollout.Task(t.Context(), json.RawMessage(input))
+		if want := fmt.Sprintf(`{"next":"Wait","due":%q}`, clock.Format(now.Add(want))); err != nil || string(answer) != want {
+			t.Errorf("%s after the order: got %s (%v), want %s", ago, answer, err, want)
+		}
+	}
 }
 
 // TestADeploymentCanBeDeletedDuringEachStep deletes the deployment when the step begins to

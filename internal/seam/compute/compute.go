@@ -248,6 +248,13 @@ type Restarter interface {
 	AwaitRestart(ctx context.Context, ref Ref, restartID string) (Status, error)
 }
 
+// Distant is a Target whose releases another party stops, which may be away when Remove is called.
+type Distant interface {
+	// RemovedSince returns since when the other party is to stop a release that Remove was called
+	// for; zero if it has stopped the release.
+	RemovedSince(ctx context.Context, ref Ref) (time.Time, error)
+}
+
 // MachineTarget is the interface of the targets of one machine.
 type MachineTarget interface {
 	Target
