@@ -69,7 +69,6 @@ type Request struct {
 // Fork names a checkpoint of the thread. Number is the checkpoint's number.
 type Fork struct {
 	ID     string          `json:"id"`
-	NS     string          `json:"ns,omitempty"`
 	Map    json.RawMessage `json:"map,omitempty"`
 	Number int64           `json:"number"`
 }

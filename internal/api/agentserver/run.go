@@ -234,7 +234,7 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 		return nil, fault.New(fault.Invalid, "The checkpoint of the subgraph %s needs a checkpoint_map, which names that of the graph under \"\".", at.NS)
 	}
 	body.Config = withCheckpoint(state.Present(body.Config), at)
-	return &run.Fork{ID: at.ID, NS: at.NS, Map: at.Map}, nil
+	return &run.Fork{ID: at.ID, Map: at.Map}, nil
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
