@@ -178,7 +178,7 @@ func proxies() map[string]*string {
 	given := map[string]*string{}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
 		if value, ok := os.LookupEnv(name); ok {
-			value = build.WithoutCredentials(value)
+			_, value, _ = strings.Cut(build.WithoutCredentials(name+"="+value), "=")
 			given[name] = &value
 		}
 	}
