@@ -106,7 +106,7 @@ func TestAttackNamesForWhatProtects(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"author", "Authors", "author_email", "auto", "bath", "descriptions", "scripts", "é", "a", ""} {
+	for _, name := range []string{"author", "Authors", "author_email", "co_author", "package-authors", "auto", "bath", "descriptions", "scripts", "é", "a", ""} {
 		if _, err := framework.Read(tree(t, file(name, `["x"]`)), ""); err != nil {
 			t.Errorf("%q: got %v", name, err)
 		}

@@ -22,8 +22,8 @@ func meant(name string) string {
 		}
 		return unicode.ToLower(r)
 	}, name)
-	// An author is a person: author_email protects nothing.
-	if strings.HasPrefix(letters, "author") && !strings.HasPrefix(letters, "authori") {
+	// An author is a person: author_email and co_author protect nothing.
+	if strings.Contains(letters, "author") && !strings.Contains(letters, "authori") {
 		return ""
 	}
 	isPart := func(part string) bool { return strings.Contains(letters, part) }
