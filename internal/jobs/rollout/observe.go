@@ -12,9 +12,12 @@ import (
 )
 
 // afterPromotion says whether the revision must be observed: it is the active revision, its
-// promotion is recent, and there is a revision to go back to.
+// promotion is recent, there is a revision to go back to, and this server runs such releases.
 func (r *Rollout) afterPromotion(ctx context.Context, at position) (next, error) {
 	if at.deployment.Active != at.revision.Revision || r.Now().After(at.revision.Since[revision.Deployed].Add(r.Probation)) {
+		return done, nil
+	}
+	if _, ok := r.target(at.deployment); !ok {
 		return done, nil
 	}
 	may, err := r.Deployments.MayRollBack(ctx, at.deployment)

@@ -249,3 +249,26 @@ func TestANewerRevisionComesBeforeARollback(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingRunsAnObservedRevisionAnyMore continues the observation on a server that has no target
+// for the release: the revision stays as it is.
+func TestNothingRunsAnObservedRevisionAnyMore(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.patience = time.Hour
+	s := m.start(t, m.table)
+	minded := s.minded(steady)
+	first := s.settle(t, s.create(t, guarded()).Ref)
+	minded.waited = make(chan struct{}, 100)
+	s.patch(t, first.Ref, again("dev"))
+	<-minded.waited
+	s.kill()
+	s.sources = nil
+	next := s.start(t, s.table)
+	next.resume(t)
+	d := next.settle(t, first.Ref)
+	next.wantAtRest(t, d.Ref, revision.Deployed)
+	if log := m.log.String(); strings.Contains(log, "panicked") {
+		t.Error(log)
+	}
+}
