@@ -19,10 +19,10 @@ type messages struct {
 	// messages.
 	open  []*message
 	shown map[string]bool
-	// inherited are the ids of the messages with which subgraphs began in this run, and the
-	// namespaces of these subgraphs: a subgraph that goes on after a question has the messages that
-	// an earlier run has shown.
-	inherited map[string]bool
+	// inherited are the ids of the messages with which subgraphs began in this run: a subgraph that
+	// goes on after a question has the messages that an earlier run has shown. begun are the
+	// namespaces of these subgraphs.
+	inherited, begun map[string]bool
 	// unkept are the messages of steps of the root graph that the next attempt may repeat: they
 	// had not finished at the newest "values" event, and have returned nothing since.
 	unkept []origin
@@ -349,10 +349,10 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 // inherit notes the messages of the first state of a subgraph.
 func (s *messages) inherit(namespace []string, values json.RawMessage) {
 	key := strings.Join(namespace, "|")
-	if s.inherited[key] {
+	if s.begun[key] {
 		return
 	}
-	s.inherited[key] = true
+	s.begun[key] = true
 	var first struct {
 		Messages []struct {
 			ID string `json:"id"`

@@ -55,7 +55,7 @@ type Translator struct {
 func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	return &Translator{
 		states: states, run: r, filter: filter, position: r.Start, shownQuestions: map[string]bool{},
-		messages: &messages{shown: map[string]bool{}, inherited: map[string]bool{}},
+		messages: &messages{shown: map[string]bool{}, inherited: map[string]bool{}, begun: map[string]bool{}},
 		tools:    &tools{known: map[string][][]string{}, called: map[string]toolCall{}},
 		children: &children{names: map[string]string{}, causes: map[string]string{}},
 	}

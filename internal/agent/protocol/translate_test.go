@@ -53,6 +53,17 @@ func TestTranslation(t *testing.T) {
 				`messages @inner {"event":"message-finish","id":"m2","reason":"stop","run_id":"m2"}`,
 			},
 		},
+		"a message may have the name of a subgraph as its id": {
+			steps: []step{
+				inner("values", "inner:1", `{"messages":[]}`),
+				update("inner", `"messages":[{"type":"ai","id":"inner:1","content":""}]`),
+			},
+			methods: []string{"messages"},
+			want: []string{
+				`messages @inner {"event":"message-start","id":"inner:1","role":"ai","run_id":"inner:1"}`,
+				`messages @inner {"event":"message-finish","id":"inner:1","reason":"stop","run_id":"inner:1"}`,
+			},
+		},
 		"what removes messages is no message": {
 			steps: []step{
 				{run.EventMessages, `[{"type":"remove","id":"__remove_all__","content":""},{"graph_node":"model"}]`},
