@@ -20,11 +20,10 @@ import (
 // Remove deletes all resources of the release, except a target group that its draining service
 // still needs. Sweep deletes that target group later.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
-	steps := []func(context.Context, compute.Ref) error{
-		t.removeRule, t.removeScaling, t.removeService, t.removeTasks, t.removeSecret, t.removeTargetGroup,
-	}
-	if t.cfg.Compute == Express { // its rule and its target group are not ours
-		steps = steps[1 : len(steps)-1]
+	type remover = func(context.Context, compute.Ref) error
+	steps := []remover{t.removeScaling, t.removeService, t.removeTasks, t.removeSecret}
+	if t.cfg.Compute != Express { // Express has made its rule and its target group itself
+		steps = slices.Concat([]remover{t.removeRule}, steps, []remover{t.removeTargetGroup})
 	}
 	err := t.names.check(ref)
 	for _, step := range steps {
