@@ -55,8 +55,14 @@ func (s server) SendMCPMessage(ctx context.Context, request SendMCPMessageReques
 
 // SendA2AMessage answers a message of the Agent2Agent protocol.
 func (s server) SendA2AMessage(ctx context.Context, request SendA2AMessageRequestObject) (SendA2AMessageResponseObject, error) {
-	agents := a2a.Server{Deployment: served(ctx).Ref, Threads: s.Threads, Log: s.Log, Now: s.Now, Heartbeat: s.Heartbeat}
-	return agents.Answer(ctx, s.self(ctx, *request.Body), request.AssistantID, *request.Body)
+	return s.agents(ctx, *request.Body).Answer(ctx, request.AssistantID, *request.Body)
+}
+
+// agents returns the server of the Agent2Agent protocol for a request with a body.
+func (s server) agents(ctx context.Context, body json.RawMessage) a2a.Server {
+	return a2a.Server{
+		Client: s.self(ctx, body), Deployment: served(ctx).Ref, Threads: s.Threads, Log: s.Log, Now: s.Now, Heartbeat: s.Heartbeat,
+	}
 }
 
 // GetAssistantCard shows the card of an assistant below the address of the assistant, where
@@ -74,7 +80,7 @@ func (s server) GetAgentCard(ctx context.Context, request GetAgentCardRequestObj
 
 // card describes an assistant to clients of the Agent2Agent protocol.
 func (s server) card(ctx context.Context, assistant string) (AgentCard, error) {
-	agent, err := a2a.Find(ctx, s.self(ctx, nil), assistant)
+	agent, err := s.agents(ctx, nil).Find(ctx, assistant)
 	if err != nil {
 		return AgentCard{}, err
 	}

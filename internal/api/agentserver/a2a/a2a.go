@@ -1,7 +1,9 @@
-// Package a2a serves the assistants of a deployment as agents of the Agent2Agent protocol: a
-// context is a thread, and a task is a run on it. It makes the answers by requests to the agent
-// server itself (package loopback). Its tests are those of package agentserver, which are over
-// HTTP.
+// Package a2a serves the assistants of a deployment as agents of the Agent2Agent protocol. A
+// context is a thread. A task is a run on it, with the runs that answer the questions of the task.
+// The package makes the answers by requests to the agent server itself (package loopback); it reads
+// from the table only what no answer of the server tells (isOpen). task.go serves version 0.3 of
+// the protocol, and v1.go translates version 1.0. The tests are those of package agentserver, which
+// are over HTTP.
 package a2a
 
 import (
@@ -47,6 +49,8 @@ var modes = []string{"text/plain", "application/json"}
 
 // Server answers messages to the assistants of a deployment.
 type Server struct {
+	loopback.Client
+
 	Deployment deployment.Ref
 	Threads    *thread.Store
 	Log        *slog.Logger
@@ -56,19 +60,19 @@ type Server struct {
 }
 
 // Answer returns the answer to a message. The client's request has the message as its body.
-func (s Server) Answer(ctx context.Context, client loopback.Client, assistant string, message json.RawMessage) (Answer, error) {
+func (s Server) Answer(ctx context.Context, assistant string, message json.RawMessage) (Answer, error) {
 	if len(message) > maxMessage {
 		return Answer{}, fault.New(fault.TooLarge, "The message is larger than %d bytes.", maxMessage)
 	}
-	answer := Answer{tasks: tasks{Client: client, server: s}}
+	answer := Answer{tasks: tasks{Server: s}}
 	_ = json.Unmarshal(message, &answer.call) // the package of the protocol checks it
 	if answer.call.Params == nil {
 		// The package of the protocol would take the message for broken JSON.
 		message = record.Encode(map[string]any{"jsonrpc": "2.0", "id": answer.call.ID, "method": answer.call.Method, "params": struct{}{}})
-		client.Request.Body = io.NopCloser(bytes.NewReader(message))
+		s.Request.Body = io.NopCloser(bytes.NewReader(message))
 	}
 	var err error
-	answer.tasks.agent, err = Find(ctx, client, assistant)
+	answer.tasks.agent, err = s.Find(ctx, assistant)
 	return answer, err
 }
 
@@ -81,8 +85,8 @@ type Agent struct {
 
 // Find finds an assistant by its id or the name of its graph. The error is a refusal if the caller
 // may not see it.
-func Find(ctx context.Context, client loopback.Client, assistant string) (found Agent, err error) {
-	err = client.Read(ctx, url.URL{Path: "/assistants/" + assistant}, &found)
+func (s Server) Find(ctx context.Context, assistant string) (found Agent, err error) {
+	err = s.Read(ctx, url.URL{Path: "/assistants/" + assistant}, &found)
 	return found, err
 }
 

@@ -49,7 +49,7 @@ func (t tasks) OnResubscribeToTask(ctx context.Context, params *a2a.TaskIDParams
 // protocol reads them in a goroutine of its own.
 func (t tasks) events(ctx context.Context, stream func(yields) error) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
-		err := guard.Run(t.server.Log, "stream a task", func() error { return stream(yield) })
+		err := guard.Run(t.Log, "stream a task", func() error { return stream(yield) })
 		if err == nil || errors.Is(err, errLeft) || ctx.Err() != nil {
 			return
 		}
@@ -77,7 +77,7 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	written, ended := t.written(ctx, r)
-	silence := time.NewTicker(t.server.Heartbeat)
+	silence := time.NewTicker(t.Heartbeat)
 	defer silence.Stop()
 	pause := time.NewTicker(draftPause)
 	defer pause.Stop()
@@ -92,7 +92,7 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 			if said = answer.unsent(task); said == nil {
 				continue
 			}
-			silence.Reset(t.server.Heartbeat)
+			silence.Reset(t.Heartbeat)
 		case <-silence.C:
 		case err := <-ended:
 			if err != nil {
@@ -113,14 +113,14 @@ func (t tasks) follow(ctx context.Context, r taskRun, yield yields) error {
 // of their stream. The end of ctx ends both.
 func (t tasks) written(ctx context.Context, r taskRun) (<-chan sse.Event, <-chan error) {
 	from, to := io.Pipe()
-	go guard.Func(t.server.Log, "ask for the events of a task", func() {
+	go guard.Func(t.Log, "ask for the events of a task", func() {
 		err := a2a.ErrInternalError // if the server panics
 		defer func() { to.CloseWithError(err) }()
 		at := url.URL{Path: r.path() + "/stream", RawQuery: "stream_mode=messages-tuple"}
 		err = t.Ask(ctx, &loopback.Answer{To: to}, http.MethodGet, at, nil)
 	})()
 	events, ended := make(chan sse.Event), make(chan error, 1)
-	go guard.Func(t.server.Log, "read the events of a task", func() {
+	go guard.Func(t.Log, "read the events of a task", func() {
 		lines := sse.NewReader(from, loopback.MaxAnswer)
 		defer lines.Release()
 		defer from.Close()

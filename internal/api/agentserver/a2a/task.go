@@ -28,10 +28,9 @@ import (
 // and a task is a run on it. The runs that answer a task's questions have the task's id in their
 // metadata. It implements a2asrv.RequestHandler of version 0.3.
 type tasks struct {
-	loopback.Client
+	Server
 
-	server Server
-	agent  Agent
+	agent Agent
 }
 
 // taskRun is a run as the server shows it.
@@ -155,8 +154,8 @@ func (t tasks) show(ctx context.Context, r taskRun, history *int) (*a2a.Task, er
 // have asked under the same id. A run that is at work in the context passes over the question,
 // unless it is cancelled before it starts.
 func (t tasks) isOpen(ctx context.Context, r taskRun) (bool, error) {
-	at := t.server.Deployment
-	conversation, err := t.server.Threads.Get(ctx, thread.Ref{Workspace: at.Workspace, Deployment: at.Deployment, Thread: r.Thread})
+	at := t.Deployment
+	conversation, err := t.Threads.Get(ctx, thread.Ref{Workspace: at.Workspace, Deployment: at.Deployment, Thread: r.Thread})
 	if fault.Is(err, fault.NotFound) {
 		return false, fmt.Errorf("%w: %q", a2a.ErrTaskNotFound, r.task())
 	}
@@ -263,7 +262,7 @@ func (t tasks) createRun(ctx context.Context, params *a2a.MessageSendParams) (cr
 	case message.ID == "":
 		return created, fmt.Errorf("%w: message.messageId: must be given", a2a.ErrInvalidParams)
 	case thread == "":
-		thread = id.New(t.server.Now())
+		thread = id.New(t.Now())
 	case !id.Valid(thread):
 		return created, fmt.Errorf("%w: message.contextId: must be a UUID", a2a.ErrInvalidParams)
 	}
@@ -320,7 +319,7 @@ func (t tasks) refuse(ctx context.Context, err error) error {
 	case fault.Is(err, fault.Invalid):
 		return fmt.Errorf("%w: %w", a2a.ErrServerError, err)
 	}
-	t.server.Log.ErrorContext(ctx, "a message of an agent was not answered", "deployment", t.server.Deployment.Deployment, "error", err)
+	t.Log.ErrorContext(ctx, "a message of an agent was not answered", "deployment", t.Deployment.Deployment, "error", err)
 	return a2a.ErrInternalError
 }
 
