@@ -3,9 +3,19 @@
 // Agent2Agent (package a2a).
 //
 // api.gen.go holds the routes and models of infra/openapi/agentserver.yaml; change the document and
-// run `make generate`, never the file. Handlers implement StrictServerInterface, one file per
-// resource, and return errors of package fault. Endpoints that stream or wait return a response
-// object that writes itself (web.Stream, web.Await).
+// run `make generate`, never the file. Handlers implement StrictServerInterface and return errors
+// of package fault. Endpoints that stream or wait return a response object that writes itself
+// (web.Stream, web.Await).
+//
+// Start with routes.go: Config, and the way of a request to its deployment, its caller and its
+// handler. These files follow:
+//
+//   - the handlers of a resource: assistant.go, thread.go, state.go, run.go, cron.go, store.go;
+//   - the events of a run (stream.go) and of a thread (threadstream.go: stream modes;
+//     threadevents.go: the thread-centric protocol, whose commands are in commands.go);
+//   - messages of JSON-RPC, for packages mcp and a2a: jsonrpc.go;
+//   - what a repository replaces: its authentication (own.go, then owndecision.go), its HTTP
+//     application (ownroutes.go), its encryption (encrypt.go).
 package agentserver
 
 //go:generate go tool oapi-codegen -config api.config.yaml ../../../infra/openapi/agentserver.yaml

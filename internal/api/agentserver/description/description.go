@@ -1,5 +1,6 @@
 // Package description keeps what agents say of themselves: their graphs, and the routes of the
-// applications of their repositories.
+// applications of their repositories. Package agentserver asks the agents (describe.go there) and
+// has the tests.
 package description
 
 import (
@@ -65,14 +66,14 @@ func New(log *slog.Logger) *Cache {
 	return &Cache{log: log, agents: lru.New[string, Agent](maxDescribed)}
 }
 
-// Of returns the description of a workspace's revision that ask gives. All waiting callers get an
-// error; it is not kept.
-func (c *Cache) Of(ctx context.Context, workspace, revision string, ask func(context.Context) (graph.Description, error)) (Agent, error) {
-	if description, ok := c.agents.Get(revision); ok {
+// Of returns the description with a name, such as a revision, of a workspace. If the cache lacks
+// it, ask gives it. An error of ask goes to all callers that wait, and is not kept.
+func (c *Cache) Of(ctx context.Context, workspace, name string, ask func(context.Context) (graph.Description, error)) (Agent, error) {
+	if description, ok := c.agents.Get(name); ok {
 		return description, nil
 	}
-	answers := c.flights.DoChan(revision, func() (any, error) {
-		if description, ok := c.agents.Get(revision); ok {
+	answers := c.flights.DoChan(name, func() (any, error) {
+		if description, ok := c.agents.Get(name); ok {
 			return description, nil // the answer came meanwhile
 		}
 		// The first caller may leave before the other callers, and its Hold is closed then.
@@ -83,8 +84,8 @@ func (c *Cache) Of(ctx context.Context, workspace, revision string, ask func(con
 		err := guard.Run(nil, "ask an agent what it is", func() error {
 			answer, err := ask(ctx)
 			if err == nil {
-				description = c.read(ctx, revision, answer)
-				c.agents.Put(revision, description, description.Bytes+stepBytes*description.size)
+				description = c.read(ctx, name, answer)
+				c.agents.Put(name, description, description.Bytes+stepBytes*description.size)
 			}
 			return err
 		})
@@ -100,7 +101,7 @@ func (c *Cache) Of(ctx context.Context, workspace, revision string, ask func(con
 
 // read compiles the patterns of the routes in a description. A route whose pattern cannot be used
 // shadows nothing; one line of the log says how many routes these are.
-func (c *Cache) read(ctx context.Context, revision string, answer graph.Description) Agent {
+func (c *Cache) read(ctx context.Context, name string, answer graph.Description) Agent {
 	description := Agent{Description: answer}
 	var refused error
 	for _, said := range answer.Routes {
@@ -118,7 +119,7 @@ func (c *Cache) read(ctx context.Context, revision string, answer graph.Descript
 	}
 	if refused != nil {
 		c.log.WarnContext(ctx, "routes of an agent's own application have patterns that are not read here",
-			"revision", revision, "routes", len(answer.Routes)-len(description.routes), "error", refused)
+			"revision", name, "routes", len(answer.Routes)-len(description.routes), "error", refused)
 	}
 	return description
 }

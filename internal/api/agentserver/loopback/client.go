@@ -1,5 +1,7 @@
-// Package loopback lets the agent server ask itself, with the credentials of a request of a client.
-// The servers of other protocols (mcp, a2a) are made of such requests.
+// Package loopback lets the agent server send itself requests with the credentials of a client's
+// request. The servers of other protocols (packages a2a and mcp) and of WebSockets (package
+// websocket) work by such requests, so the contract, the quotas and the repository's own
+// authentication hold for them without more code. Start with Client.
 package loopback
 
 import (

@@ -1,5 +1,7 @@
-// Package streammode makes the events of the stream modes that a client asked for of the events in
-// a run's log.
+// Package streammode turns the events in a run's log into the events of the stream modes that a
+// client asked for. A Translator decides what an event of the log becomes: steps.go adds the modes
+// that show steps, and accumulate.go adds up messages. An Outlet sends the results. The tests are
+// those of package agentserver (stream_*_test.go).
 package streammode
 
 import (
@@ -24,7 +26,8 @@ const (
 	modeDebug         = "debug"
 )
 
-// Source has what is behind the events of a log.
+// Source has what a Translator reads beside the events: an event of the log only names the state
+// that it shows.
 type Source struct {
 	Runs *run.Store
 	// Checkpoint shows a checkpoint of a thread as an event of the mode "checkpoints".

@@ -1,5 +1,8 @@
-// Package websocket speaks the thread-centric streaming protocol over a WebSocket, by requests to
-// the agent server itself. Its tests are those of package agentserver, which are over HTTP.
+// Package websocket speaks the thread-centric streaming protocol over a WebSocket. Each message of
+// a client becomes a request to the agent server itself (package loopback). A subscription is a
+// request for events whose handler finds the subscription in its context (Taking), and gives it the
+// events before they are encoded. The tests are those of package agentserver
+// (threadevents_socket_*test.go).
 package websocket
 
 import (
