@@ -187,10 +187,12 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 	visit := ownVisit{d, graph.Visit{Path: d.Settings.HTTP.MountPrefix + ownPath(r.URL.EscapedPath()), Prefix: (&url.URL{Path: below}).EscapedPath()}}
 	visit.Answer = func(answer *http.Response) { s.tame(w, r, d, answer, below) }
 	handler := s.visitors
+	w.Header().Del(headerCacheControl) // a route of the server, in whose place this is, has set it
 	if s.Unnoticed > 0 {
 		handler = within(s.Unnoticed, handler)
 	}
 	if isClosed(r, d) && !web.IsPreflight(r) {
+		w.Header().Set(headerCacheControl, web.Private)
 		known, err := s.admit(r, web.Operation{})
 		if err != nil {
 			s.mux.Error(w, r, err)
@@ -244,6 +246,8 @@ func within(limit time.Duration, next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
+
+const headerCacheControl = "Cache-Control"
 
 // ownRoutes is the pattern of the routes of repositories' own applications.
 const ownRoutes = "/{rest...}"
@@ -308,6 +312,9 @@ const sandbox = "sandbox allow-downloads allow-forms allow-modals allow-popups a
 func (s server) tame(w http.ResponseWriter, r *http.Request, d deployment.Deployment, answer *http.Response, below string) {
 	header := answer.Header
 	confine(header, below)
+	if header.Get(headerCacheControl) != "" { // the application knows better what may be kept
+		w.Header().Del(headerCacheControl)
+	}
 	header.Add("Content-Security-Policy", sandbox)
 	if at, err := url.Parse(header.Get("Location")); err == nil && strings.HasPrefix(at.Path, "/") && (at.Host == "" || at.Host == r.Host) {
 		at.Scheme, at.Host, at.Path, at.RawPath = "", "", below+at.Path, ""

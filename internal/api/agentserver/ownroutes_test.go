@@ -93,6 +93,9 @@ func ownApp(held <-chan struct{}) http.Handler {
 		w.Header().Set("Access-Control-Allow-Origin", "https://own.test")
 		w.Header().Set("Vary", "Accept, origin")
 	})
+	for _, path := range []string{"/kept", "/store/items"} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "public, max-age=60") })
+	}
 	mux.HandleFunc("GET /varies", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Origin") })
 	return mux
 }
@@ -426,6 +429,26 @@ func TestRulesForPagesOfOtherOrigins(t *testing.T) {
 		got := f.send(t, "GET", f.path(path), nil, map[string]string{"Origin": "https://a.test"})
 		if vary := got.Header.Values("Vary"); !slices.Equal(vary, []string{want}) {
 			t.Errorf("an answer of %s depends on %q, want %q", path, vary, want)
+		}
+	}
+}
+
+// TestAttackAnswersOfAnApplicationInACache has a cache before the server: an answer of the
+// application to credentials must not become the answer to others, also if its route is in the
+// place of a route of the server. The application may say what may be kept.
+func TestAttackAnswersOfAnApplicationInACache(t *testing.T) {
+	t.Parallel()
+	for closed, unsaid := range map[bool][]string{false: nil, true: {"private, no-cache"}} {
+		f := setUpOwn(t, build.HTTP{RouteAuth: closed}, quota.Limits{})
+		for route, want := range map[string][]string{
+			"GET /seen": unsaid, "PUT /store/items": unsaid, "GET /kept": {"public, max-age=60"}, "GET /store/items": {"public, max-age=60"},
+		} {
+			method, path, _ := strings.Cut(route, " ")
+			got := f.call(t, method, path, nil)
+			wantStatus(t, got, http.StatusOK)
+			if rules := got.Header.Values("Cache-Control"); !slices.Equal(rules, want) {
+				t.Errorf("closed %t, %s: got %q, want %q", closed, route, rules, want)
+			}
 		}
 	}
 }

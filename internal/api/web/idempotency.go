@@ -26,6 +26,9 @@ const (
 	headerCacheControl = "Cache-Control"
 	// NoStore is the Cache-Control of an answer that no cache may keep.
 	NoStore = "no-store"
+	// Private is the Cache-Control of an answer to credentials: only the client may keep it, and
+	// asks each time whether it has changed.
+	Private = "private, no-cache"
 )
 
 // longestIdempotencyKey is the most bytes that a client's key may have.

@@ -179,7 +179,7 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 // a credential.
 func private(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(headerCacheControl, "private, no-cache")
+		w.Header().Set(headerCacheControl, Private)
 		next.ServeHTTP(w, r)
 	})
 }
