@@ -65,11 +65,11 @@ func init() { //nolint:gochecknoinits // a copy of the program confines itself b
 	}
 }
 
-// keepOpenFiles keeps all open files but the standard ones from the ordered program. The server may
-// have been started with files open, as by a shell with `exec 9>file`, and neither a user nor
-// Landlock bounds what a program does with an open file. Kernels before 5.11 cannot do this by
-// close_range(2).
-func keepOpenFiles() error {
+// closeFilesOnExec has the kernel close all open files except the standard ones when the ordered
+// program begins. The server may have been started with files open, as by a shell with
+// `exec 9>file`, and neither a user nor Landlock bounds what a program does with an open file.
+// Kernels before 5.11 cannot do this by close_range(2).
+func closeFilesOnExec() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func keepOpenFiles() error {
 // becomeOrdered confines the calling thread and replaces this program by the ordered program.
 // It returns only if that fails.
 func becomeOrdered() error {
-	if err := keepOpenFiles(); err != nil {
-		return fmt.Errorf("keep open files from the program: %w", err)
+	if err := closeFilesOnExec(); err != nil {
+		return fmt.Errorf("close the files of the server: %w", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(os.NewFile(orderFD, "order"), orderLimit))
 	if err != nil {
