@@ -242,6 +242,14 @@ func Members(object json.RawMessage) (all []Member, err error) {
 	return all, nil
 }
 
+// AppendMember appends a member to an object that has begun with '{' and has not ended.
+func AppendMember(object []byte, m Member) []byte {
+	if len(object) > 1 {
+		object = append(object, ',')
+	}
+	return append(append(appendString(object, m.Name), ':'), m.Value...)
+}
+
 // Cut removes members from an object. It returns their values, nil for members that the object
 // does not have, and the object without them. It does not check the values.
 func Cut(object []byte, names ...string) (values []json.RawMessage, rest []byte, err error) {
@@ -251,10 +259,7 @@ func Cut(object []byte, names ...string) (values []json.RawMessage, rest []byte,
 			values[i] = m.Value
 			return
 		}
-		if len(rest) > 1 {
-			rest = append(rest, ',')
-		}
-		rest = append(append(appendString(rest, m.Name), ':'), m.Value...)
+		rest = AppendMember(rest, m)
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for %s: %w", strings.Join(names, ", "), err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -132,11 +133,9 @@ func (q *Questions) JSON() json.RawMessage {
 	if len(q.byTask) == 0 {
 		return nil
 	}
-	var all []byte
+	all := []byte{'{'}
 	for _, task := range q.tasks {
-		all = append(append(append(all, ','), record.Encode(task)...), ':')
-		all = append(all, record.Encode(q.byTask[task])...)
+		all = state.AppendMember(all, state.Member{Name: task, Value: record.Encode(q.byTask[task])})
 	}
-	all[0] = '{'
 	return append(all, '}')
 }
