@@ -69,7 +69,7 @@ var mistakes = []mistake{
 	},
 	{
 		sign: regexp.MustCompile(`ModuleNotFoundError: No module named '([^'.]+)`), cause: "The Python module $1 is not installed.",
-		remedy: "Add the package that has $1 to requirements.txt, or to the dependencies of pyproject.toml.",
+		remedy: `Add the package that has $1 to the requirements.txt or pyproject.toml of a directory that "dependencies" names in the configuration file.`,
 	},
 	{
 		sign:  regexp.MustCompile(`(?:Cannot find (?:package|module)|there is no file) ['"]([^'"]*\b(?:dist|build|lib|out)/[^'"]+\.[cm]?js)['"]`),

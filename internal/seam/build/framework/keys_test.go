@@ -71,6 +71,25 @@ func TestBothFilesMayBeTheSame(t *testing.T) {
 	}
 }
 
+// TestDependenciesThatMissThePackages uses the dependencies of public repositories that name the
+// file with the packages, or that have this file in another directory.
+func TestDependenciesThatMissThePackages(t *testing.T) {
+	t.Parallel()
+	files := func(dependencies string) map[string]string {
+		return map[string]string{
+			"framework.json": `{"graphs": {"a": "src/a.py:a"}, "dependencies": [` + dependencies + `]}`,
+			"pyproject.toml": "", "src/a.py": "", "lib/requirements.txt": "",
+		}
+	}
+	wantRefused(t, files(`"./lib/requirements.txt", "pyproject.toml"`),
+		`- dependencies[0]: "./lib/requirements.txt" is a file: name the directory that it is in`, `- dependencies[1]: "pyproject.toml" is a file`)
+	config, err := framework.Read(tree(t, files(`"./src", "./lib", "./none", "setup.py"`)), "")
+	want := []string{`dependencies: nothing is installed for the directory "src": it has no pyproject.toml, setup.py, requirements.txt`}
+	if diff := cmp.Diff(want, config.Remarks); err != nil || diff != "" {
+		t.Errorf("got %v; remarks (-want +got):\n%s", err, diff)
+	}
+}
+
 // TestDependenciesThatNothingInstalls checks that such dependencies are refused: dependencies
 // of a JavaScript agent, and of an agent with a start command.
 func TestDependenciesThatNothingInstalls(t *testing.T) {

@@ -2,9 +2,11 @@ package framework
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -32,14 +34,36 @@ func (p *parser) pythonDependencies() {
 		return
 	}
 	for i, dependency := range p.config.Dependencies {
+		dir := filepath.Join(p.config.Dir, dependency)
 		switch {
 		case strings.ContainsAny(dependency, "\n\r\x00") || strings.TrimSpace(dependency) == "" || strings.HasPrefix(dependency, "-"):
 			p.problem("dependencies[%d]: must be a requirement or a directory", i)
-		case isDirectory(dependency) && !within(filepath.Join(p.config.Dir, dependency)):
+		case isDirectory(dependency) && !within(dir):
 			p.problem("dependencies[%d]: the directory %q leaves the repository", i, dependency)
+		case slices.Contains(manifests, filepath.Base(dependency)) && p.isFile(dir):
+			p.problem("dependencies[%d]: %q is a file: name the directory that it is in", i, dependency)
 		case isDirectory(dependency):
-			p.lockThatIsNotAskedFor(filepath.Join(p.config.Dir, dependency))
+			p.lockThatIsNotAskedFor(dir)
+			p.directoryWithoutPackages(dir)
 		}
+	}
+}
+
+// manifests are the files that name the packages of a directory. The first of them counts.
+var manifests = []string{"pyproject.toml", "setup.py", "requirements.txt"}
+
+// isFile reports whether the repository has such a file.
+func (p *parser) isFile(name string) bool {
+	info, err := p.root.Stat(name)
+	return err == nil && !info.IsDir()
+}
+
+// directoryWithoutPackages adds a remark for authors whose packages are named elsewhere, such as in
+// the pyproject.toml of the directory above.
+func (p *parser) directoryWithoutPackages(dir string) {
+	info, err := p.root.Stat(dir)
+	if _, ok := firstOf(p.root, dir, manifests...); err == nil && info.IsDir() && !ok {
+		p.remark("dependencies", fmt.Sprintf("nothing is installed for the directory %q: it has no %s", dir, strings.Join(manifests, ", ")))
 	}
 }
 
@@ -90,7 +114,7 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 			return e, build.Fail(build.ReasonConfigInvalid, "dependencies: the repository has no directory %q.", dir)
 		}
 		e.Path = append(e.Path, dir)
-		if file, ok := firstOf(root, dir, "pyproject.toml", "setup.py", "requirements.txt"); ok {
+		if file, ok := firstOf(root, dir, manifests...); ok {
 			e.Inputs = append(e.Inputs, filepath.Join(dir, file))
 			if file != "requirements.txt" {
 				e.Packages = append(e.Packages, dir)
