@@ -102,17 +102,22 @@ function programOf(places, texts, options, oldProgram) {
 
 function schemasIn(program, places) {
   const checker = program.getTypeChecker();
-  return Object.fromEntries(Object.entries(places).map(([name, place]) => [name, schemasOf(checker, program.getSourceFile(typesFile(place)))]));
+  return Object.fromEntries(Object.entries(places).map(([name, place]) => [name, schemasOf(checker, program.getSourceFile(typesFile(place)), place.id ?? name)]));
 }
 
-function schemasOf(checker, source) {
+/** A schema that the generator refuses to make is left out, so that all others are there. */
+function schemasOf(checker, source, graph) {
   const types = {};
   for (const symbol of checker.getExportsOfModule(checker.getSymbolAtLocation(source))) types[symbol.name] = checker.getDeclaredTypeOfSymbol(symbol);
   const found = {};
   for (const [part, name] of Object.entries(PARTS)) {
     if (types[name].flags & (ts.TypeFlags.Never | ts.TypeFlags.Any)) continue;
     const generator = new JsonSchemaGenerator([], types, {}, {}, checker, { ...getDefaultArgs(), required: true, ignoreErrors: true });
-    found[part] = generator.getSchemaForSymbol(name);
+    try {
+      found[part] = generator.getSchemaForSymbol(name);
+    } catch (error) {
+      console.error(`the ${part} of "${graph}" cannot be made of its type: ${error.message}`);
+    }
   }
   return found;
 }

@@ -64,8 +64,10 @@ function compile(asked) {
     child.once("error", reject);
     child.once("close", (code, signal) => {
       process.off("exit", end);
-      if (code === 0) resolve(JSON.parse(output.stdout));
-      else if (child.killed) reject(new Error(`the compiler took more than ${LIMIT_MS / 1000} s`));
+      if (code === 0) {
+        if (output.stderr) console.warn(output.stderr.trim());
+        resolve(JSON.parse(output.stdout));
+      } else if (child.killed) reject(new Error(`the compiler took more than ${LIMIT_MS / 1000} s`));
       else if (signal) reject(new Error(`the compiler was ended by ${signal}, probably because a heap of ${heap} MB is too small`));
       else reject(new Error(/^\w*Error: .*$/m.exec(output.stderr)?.[0] ?? output.stderr.trim().split("\n").at(-1)));
     });

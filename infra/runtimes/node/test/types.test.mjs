@@ -136,6 +136,15 @@ test("a schema that the types do not give is left out", async (t) => {
   assert.ok(outer.input_schema);
 });
 
+test("a schema that the compiler refuses to make takes no other schema away", async (t) => {
+  const argument = annotated.replace("new StateGraph({ stateSchema: State, input: Input, output: State }, Config)", "new StateGraph<typeof State.State>(State)");
+  const describe = await start(t, { "agent.ts": annotated, "argument.ts": argument }, { named: "./argument.ts:compiled", good: "./agent.ts:compiled" });
+  const { named, good } = await describe(true);
+  assert.equal(named.input_schema, undefined);
+  assert.deepEqual(Object.keys(good.input_schema.properties), ["topic"]);
+  assert.match(describe.runtime.stderr, /the input_schema of "named" cannot be made of its type: Unsupported type/);
+});
+
 test("each graph is read with the tsconfig.json that is nearest to it", async (t) => {
   const files = Object.fromEntries(["one", "two"].flatMap((name) => [
     [`${name}/tsconfig.json`, { compilerOptions: { paths: { "own/*": [`./${name}-types/*`] } } }],
