@@ -1,6 +1,7 @@
 package child
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -10,15 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/base/disk"
 )
 
-const (
-	recordSuffix = ".json"
-	lockPatience = time.Second
-)
+const recordSuffix = ".json"
 
 // Registry starts children and keeps a record of each child in a directory for as long as the
 // child lives.
@@ -45,12 +42,9 @@ func Open(dir string) (*Registry, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open process registry: %w", err)
 	}
-	lock, err := disk.LockFile(filepath.Join(dir, "lock"))
-	// A child that a killed server was just starting still holds the server's files for a moment.
-	for deadline := time.Now().Add(lockPatience); errors.Is(err, disk.ErrLocked) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-		lock, err = disk.LockFile(filepath.Join(dir, "lock"))
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), disk.Handover)
+	defer cancel()
+	lock, err := disk.LockFile(ctx, filepath.Join(dir, "lock"))
 	if errors.Is(err, disk.ErrLocked) {
 		err = fmt.Errorf("another server uses %s: %w", dir, err)
 	}

@@ -1,9 +1,13 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"os"
 	"syscall"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
 // ErrLocked says that another Lock has the file.
@@ -13,13 +17,26 @@ var ErrLocked = errors.New("the file is locked")
 // any reason.
 type Lock struct{ File *os.File }
 
-// LockFile makes a file, if there is none, and takes it. It does not wait: a file that is taken is
-// an ErrLocked.
-func LockFile(name string) (*Lock, error) {
-	return LockOpened(os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600))
+// Handover is how long the files of a killed process may be taken after its end: a process that it
+// was just starting has them open, too, for a moment.
+const Handover = time.Second
+
+// lockPause is the time between two tries to take a file.
+const lockPause = 10 * time.Millisecond
+
+// LockFile makes a file, if there is none, and takes it. It waits for a file that is taken until
+// ctx ends, and then returns ErrLocked.
+func LockFile(ctx context.Context, name string) (*Lock, error) {
+	for {
+		lock, err := LockOpened(os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600))
+		if !errors.Is(err, ErrLocked) || !clock.Sleep(ctx, lockPause) {
+			return lock, err
+		}
+	}
 }
 
-// LockOpened is LockFile for a file or a directory that was just opened.
+// LockOpened takes a file or a directory that was just opened. It does not wait: a file that is
+// taken is an ErrLocked.
 func LockOpened(file *os.File, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err

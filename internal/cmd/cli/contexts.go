@@ -8,14 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/disk"
 )
-
-// lockPause is how long a command waits before it tries again to lock the contexts.
-const lockPause = 20 * time.Millisecond
 
 // contexts holds the servers that a user has stored under names.
 type contexts struct {
@@ -85,12 +80,9 @@ func lockContexts(ctx context.Context, work func(*contexts) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("lock contexts: %w", err)
 	}
-	lock, err := disk.LockFile(file + ".lock")
-	for errors.Is(err, disk.ErrLocked) {
-		if !clock.Sleep(ctx, lockPause) {
-			return context.Cause(ctx)
-		}
-		lock, err = disk.LockFile(file + ".lock")
+	lock, err := disk.LockFile(ctx, file+".lock")
+	if errors.Is(err, disk.ErrLocked) {
+		return context.Cause(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("lock contexts: %w", err)

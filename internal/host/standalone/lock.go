@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,9 +16,12 @@ var ErrInUse = errors.New("another server uses the data directory")
 // lockFile is the file in the data directory that a server has locked while it works.
 const lockFile = "lock"
 
-// LockDirectory takes the data directory for this process.
+// LockDirectory takes the data directory for this process. A server may be started at once after
+// another server of the directory was killed.
 func LockDirectory(data string) (*disk.Lock, error) {
-	lock, err := disk.LockFile(filepath.Join(data, lockFile))
+	ctx, cancel := context.WithTimeout(context.Background(), disk.Handover)
+	defer cancel()
+	lock, err := disk.LockFile(ctx, filepath.Join(data, lockFile))
 	if errors.Is(err, disk.ErrLocked) {
 		return nil, fmt.Errorf("%w %s", ErrInUse, data)
 	}
