@@ -226,6 +226,32 @@ func TestMessagesAreCompletedInTheOrderOfTheState(t *testing.T) {
 	}
 }
 
+// TestAMessageThatANodeWasGivenIsNotCompletedAgain has a node that returns the messages of the
+// thread and of its subgraph with a message of its own, as a subgraph does that goes on after a
+// question.
+func TestAMessageThatANodeWasGivenIsNotCompletedAgain(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	f.stream(t, thread, script(add("model", "m", "Hello")))
+	given := []any{message("human", "hi", "Hi"), message("ai", "m", "Hello"), message("ai", "s", "Sub"), message("ai", "new", "New")}
+	body := script(
+		emit("updates|sub:1", object{"inner": object{"messages": []any{message("ai", "s", "Sub")}}}),
+		emit("updates", object{"sub": object{"messages": given}}),
+		emit("updates", object{"again": object{"messages": given}}),
+	)
+	path, events := f.stream(t, thread, with(with(body, "stream_subgraphs", true), "stream_mode", "messages"))
+	want := []string{metadata(path, 1), `messages/complete [` + sub + `]`, `messages/complete [{"content":"New","id":"new","type":"ai"}]`}
+	if diff := cmp.Diff(want, shown(events)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	for i, e := range events {
+		if diff := cmp.Diff(events[i+1:], f.follow(t, path+"/stream", e.ID)); diff != "" {
+			t.Errorf("after the event %s (-want +got):\n%s", e.ID, diff)
+		}
+	}
+}
+
 // TestAPartialMessageHasTheTypeOfItsClass checks also that a partial message grows only by its
 // texts.
 func TestAPartialMessageHasTheTypeOfItsClass(t *testing.T) {

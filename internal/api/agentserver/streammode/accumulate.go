@@ -12,12 +12,13 @@ import (
 // far.
 type accumulator struct {
 	out *Outlet
-	// open are the messages that are not complete.
-	open map[string]*openMessage
+	// open are the messages that are not complete, completed are the ids of those that are.
+	open      map[string]*openMessage
+	completed map[string]bool
 }
 
 func newAccumulator(out *Outlet) *accumulator {
-	return &accumulator{out: out, open: map[string]*openMessage{}}
+	return &accumulator{out: out, open: map[string]*openMessage{}, completed: map[string]bool{}}
 }
 
 // openMessage is the sum of the chunks of a message.
@@ -109,12 +110,10 @@ func messageType(class string) string {
 }
 
 // complete shows the messages of an update, which are whole, in the order in which the state gets
-// them.
-func (a *accumulator) complete(update json.RawMessage) {
-	nodes, err := state.Members(update)
-	if err != nil {
-		return
-	}
+// them. A node may also return messages that it was given. So messages that are complete already,
+// and those that isEarlier reports, are not shown.
+func (a *accumulator) complete(update json.RawMessage, isEarlier func(id string) (bool, error)) error {
+	nodes, _ := state.Members(update) // an update that is no object adds no messages
 	for _, node := range nodes {
 		var added struct {
 			Messages json.RawMessage `json:"messages"`
@@ -123,13 +122,28 @@ func (a *accumulator) complete(update json.RawMessage) {
 			continue // it adds no messages
 		}
 		for _, message := range state.OneOrMany(added.Messages) {
-			var head struct {
-				ID string `json:"id"`
+			if err := a.completeOne(message, isEarlier); err != nil {
+				return err
 			}
-			if json.Unmarshal(message, &head) == nil {
-				delete(a.open, head.ID)
-			}
-			a.out.Encode("messages/complete", []json.RawMessage{message})
 		}
 	}
+	return nil
+}
+
+func (a *accumulator) completeOne(message json.RawMessage, isEarlier func(id string) (bool, error)) error {
+	var head struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(message, &head) == nil && head.ID != "" && a.open[head.ID] == nil {
+		if a.completed[head.ID] {
+			return nil
+		}
+		if earlier, err := isEarlier(head.ID); earlier || err != nil {
+			return err
+		}
+	}
+	delete(a.open, head.ID)
+	a.completed[head.ID] = true
+	a.out.Encode("messages/complete", []json.RawMessage{message})
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -46,6 +47,10 @@ type Translator struct {
 	// messages accumulates the chunks of messages for the mode "messages"; nil without that
 	// mode.
 	messages *accumulator
+	// first is the run's first "values" event, nil before this event. earlier is the state at this
+	// event, nil before the state was read.
+	first   *run.Event
+	earlier *state.Values
 	// steps adds events to the modes that show steps.
 	steps *steps
 }
@@ -101,6 +106,9 @@ func (t *Translator) plain(ctx context.Context, event run.Event) error {
 		if subgraph { // the event itself has the state
 			break
 		}
+		if t.first == nil {
+			t.first = &event
+		}
 		return t.values(ctx, event)
 	case run.EventMessages:
 		if t.wants(modeMessagesTuple) {
@@ -115,9 +123,24 @@ func (t *Translator) plain(ctx context.Context, event run.Event) error {
 		t.out.Add(event.Name, event.Data)
 	}
 	if kind == run.EventUpdates && t.messages != nil {
-		t.messages.complete(event.Data)
+		return t.messages.complete(event.Data, func(id string) (bool, error) { return t.isEarlier(ctx, id) })
 	}
 	return nil
+}
+
+// isEarlier reports whether a message was in the state with which the run began.
+func (t *Translator) isEarlier(ctx context.Context, id string) (bool, error) {
+	if t.out.Muted || t.first == nil {
+		return false, nil
+	}
+	if t.earlier == nil {
+		began, err := t.source.Runs.Values(ctx, t.ref, *t.first)
+		if err != nil && !fault.Is(err, fault.NotFound) { // else the thread was pruned
+			return false, err
+		}
+		t.earlier = &began.Values
+	}
+	return t.earlier.Has(id), nil
 }
 
 // values shows the state that an event names.
