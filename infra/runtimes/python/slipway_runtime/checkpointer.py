@@ -194,6 +194,13 @@ class Checkpointer(BaseCheckpointSaver[int]):
     def newest(self, ns: str) -> Saved | None:
         return next(reversed(self._of(self._thread_id, ns).values()), None)
 
+    def forget_returned(self, saved: Saved) -> None:
+        """Forgets the writes of the tasks that have returned at a checkpoint."""
+        with self._lock:
+            returned = {task_id for task_id, index in saved.writes if index >= 0 and task_id != NULL_TASK_ID}
+            for key in [key for key in saved.writes if key[0] in returned]:
+                del saved.writes[key]
+
     def has(self, ns: str, checkpoint_id: str) -> bool:
         return checkpoint_id in self._of(self._thread_id, ns)
 

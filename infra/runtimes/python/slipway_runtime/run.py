@@ -217,10 +217,16 @@ class Run:
         if newest is None or not newest.writes:
             return
         config = self._invocation.state_config()
-        state = await graph.aget_state(config)
-        if any(task.result is not None and task.name != START for task in state.tasks):
-            await _update_state(graph, config, [[Update(None, END)]])
-            await recorder.finish(graph)
+        try:
+            state = await graph.aget_state(config)
+            if any(task.result is not None and task.name != START for task in state.tasks):
+                await _update_state(graph, config, [[Update(None, END)]])
+        except Exception as e:
+            # The graph itself refuses it: no input would come past it.
+            log.warning("run %s: what tasks have returned at checkpoint %s is left out, because the graph does not take it: %s: %s",
+                        self._invocation.run_id, newest.id, type(e).__name__, e)
+            recorder.checkpointer.forget_returned(newest)
+        await recorder.finish(graph)
 
     async def _try(self, graph: Pregel, update: Update) -> bool:
         """A node that is no longer there, or refuses the update, leaves it to the graph to say

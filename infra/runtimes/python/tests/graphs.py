@@ -114,6 +114,14 @@ def ask(name):
 
 
 two = StateGraph(State).add_node("x", ask("x")).add_node("y", ask("y")).add_edge(START, "x").add_edge(START, "y")
+
+# Both nodes write the text, which holds only one value of a step, if the text of the input says so.
+clashing = (
+    StateGraph(State)
+    .add_node("x", lambda s: {"items": ["x"], "text": "x"})
+    .add_node("y", lambda s: {"items": ["y"], **({"text": "y"} if s["text"] == "clash" else {})})
+    .add_edge(START, "x").add_edge(START, "y")
+)
 three_in_turn = build(x=ask("x"), y=ask("y"), z=ask("z"))
 
 remembering = build(count=lambda s: {"items": [len(s.get("items") or [])], "text": str(len(s.get("items") or []))})

@@ -17,7 +17,7 @@ from harness import Agent, Thread, events, repository, wait_for
 
 SOURCE = (Path(__file__).parent / "graphs.py").read_text()
 
-GRAPHS = ("steps", "fan", "waiting", "blocking", "loop_blocking", "failing", "failing_async", "two", "three_in_turn", "persistent", "calling", "showing", "saying", "defaults", "reaching", "endless",
+GRAPHS = ("steps", "fan", "waiting", "blocking", "loop_blocking", "failing", "failing_async", "two", "clashing", "three_in_turn", "persistent", "calling", "showing", "saying", "defaults", "reaching", "endless",
           "chat", "bound", "bound_later", "typed", "flow", "traced")
 
 
@@ -119,6 +119,20 @@ def test_what_tasks_have_returned_outlives_new_input(agent: Agent) -> None:
     assert thread.values["items"] == ["y: 2", "new"]
     thread.run(agent, **{**invocation, "attempt": 2, "state": thread.state()})
     assert thread.values["items"] == ["y: 2", "new"]
+
+
+@pytest.mark.parametrize("pending", [[], [{"values": {"items": ["earlier"]}, "as_node": "__input__"}]])
+def test_a_thread_goes_on_after_returns_that_its_graph_refuses(agent: Agent, pending: list[dict[str, Any]]) -> None:
+    thread = Thread()
+    for _ in range(2):
+        seen = thread.run(agent, graph="clashing", input={"text": "clash"})
+        assert [data["error"] for name, data in seen if name == "error"] == ["InvalidUpdateError"]
+        assert (thread.newest["next"], thread.values) == (["x", "y"], {"items": [], "text": "clash"})
+    thread.pending = pending
+    seen = thread.run(agent, graph="clashing", input={"items": ["new"], "text": ""})
+    assert "error" not in names(seen)
+    earlier = [item for update in pending for item in update["values"]["items"]]
+    assert (thread.newest["next"], thread.values) == ([], {"items": [*earlier, "new", "x", "y"], "text": "x"})
 
 
 def test_two_questions_at_once(agent: Agent) -> None:
