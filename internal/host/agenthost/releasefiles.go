@@ -84,5 +84,5 @@ func (s releaseFiles) read(ctx context.Context, name string) (release compute.Re
 		return release, err
 	}
 	revision, workspace, _ := strings.Cut(name, ".")
-	return record.Open[compute.Release](ctx, s.sealer, boundOf(workspace, revision), "it", sealed)
+	return record.Open[compute.Release](ctx, s.sealer, boundOf(workspace, revision), "release "+revision, sealed)
 }
