@@ -166,6 +166,11 @@ func (r *Rollout) eraseDeployment(ctx context.Context, t task) (result, error) {
 	return result{Next: done}, err
 }
 
+// longestAbsence is the longest time between two looks at a release that another party has not
+// stopped. An execution of Step Functions has at most 25,000 events, and each look adds 23, so
+// looks at each hour would end the teardown after six weeks.
+const longestAbsence = 24 * time.Hour
+
 // errLingers stops the erasure of revisions at a revision whose release is not gone.
 var errLingers = errors.New("the release is not gone")
 
@@ -182,7 +187,7 @@ func (r *Rollout) seeGone(ctx context.Context, d deployment.Deployment, ref revi
 		return due, err
 	}
 	now := r.Now()
-	return now.Add(max(time.Second, min(now.Sub(since)/2, time.Hour))), errLingers
+	return now.Add(max(time.Second, min(now.Sub(since)/2, longestAbsence))), errLingers
 }
 
 // forget removes all data of a revision that is outside of the table.

@@ -183,7 +183,7 @@ func TestALongAbsenceIsAskedForSeldom(t *testing.T) {
 	away := &distant{target: m.target, asked: make(chan struct{})}
 	s.rollout.Targets[revision.GitHub] = away
 	check.Must(t, m.neglected(s).Delete(t.Context(), d.Ref, deployment.Deletion{}))
-	for ago, want := range map[time.Duration]time.Duration{0: time.Second, 10 * time.Minute: 5 * time.Minute, 48 * time.Hour: time.Hour} {
+	for ago, want := range map[time.Duration]time.Duration{0: time.Second, 10 * time.Minute: 5 * time.Minute, 12 * time.Hour: 6 * time.Hour, 30 * 24 * time.Hour: 24 * time.Hour} {
 		away.since.Store(new(now.Add(-ago)))
 		input := fmt.Sprintf(`{"step":"EraseDeployment","workspace_id":%q,"deployment_id":%q,"teardown":1}`, d.Workspace, d.Deployment)
 		answer, err := s.rollout.Task(t.Context(), json.RawMessage(input))
