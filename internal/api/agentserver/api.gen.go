@@ -25,41 +25,11 @@ const (
 	AssistantSortByUpdatedAt   AssistantSortBy = "updated_at"
 )
 
-// Valid indicates whether the value is a known member of the AssistantSortBy enum.
-func (e AssistantSortBy) Valid() bool {
-	switch e {
-	case AssistantSortByAssistantID:
-		return true
-	case AssistantSortByCreatedAt:
-		return true
-	case AssistantSortByGraphID:
-		return true
-	case AssistantSortByName:
-		return true
-	case AssistantSortByUpdatedAt:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for CancelAction.
 const (
 	CancelActionInterrupt CancelAction = "interrupt"
 	CancelActionRollback  CancelAction = "rollback"
 )
-
-// Valid indicates whether the value is a known member of the CancelAction enum.
-func (e CancelAction) Valid() bool {
-	switch e {
-	case CancelActionInterrupt:
-		return true
-	case CancelActionRollback:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for CancelStatus.
 const (
@@ -67,20 +37,6 @@ const (
 	CancelStatusPending CancelStatus = "pending"
 	CancelStatusRunning CancelStatus = "running"
 )
-
-// Valid indicates whether the value is a known member of the CancelStatus enum.
-func (e CancelStatus) Valid() bool {
-	switch e {
-	case CancelStatusAll:
-		return true
-	case CancelStatusPending:
-		return true
-	case CancelStatusRunning:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for CommandAnswerError.
 const (
@@ -96,51 +52,11 @@ const (
 	UnknownError       CommandAnswerError = "unknown_error"
 )
 
-// Valid indicates whether the value is a known member of the CommandAnswerError enum.
-func (e CommandAnswerError) Valid() bool {
-	switch e {
-	case InvalidArgument:
-		return true
-	case NoSuchCheckpoint:
-		return true
-	case NoSuchInterrupt:
-		return true
-	case NoSuchNamespace:
-		return true
-	case NoSuchRun:
-		return true
-	case NoSuchSubscription:
-		return true
-	case NotSupported:
-		return true
-	case PermissionDenied:
-		return true
-	case UnknownCommand:
-		return true
-	case UnknownError:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for CommandAnswerType.
 const (
 	CommandAnswerTypeError   CommandAnswerType = "error"
 	CommandAnswerTypeSuccess CommandAnswerType = "success"
 )
-
-// Valid indicates whether the value is a known member of the CommandAnswerType enum.
-func (e CommandAnswerType) Valid() bool {
-	switch e {
-	case CommandAnswerTypeError:
-		return true
-	case CommandAnswerTypeSuccess:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for CronSortBy.
 const (
@@ -153,28 +69,6 @@ const (
 	CronSortByUpdatedAt   CronSortBy = "updated_at"
 )
 
-// Valid indicates whether the value is a known member of the CronSortBy enum.
-func (e CronSortBy) Valid() bool {
-	switch e {
-	case CronSortByAssistantID:
-		return true
-	case CronSortByCreatedAt:
-		return true
-	case CronSortByCronID:
-		return true
-	case CronSortByEndTime:
-		return true
-	case CronSortByNextRunDate:
-		return true
-	case CronSortByThreadID:
-		return true
-	case CronSortByUpdatedAt:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for Durability.
 const (
 	DurabilityAsync Durability = "async"
@@ -182,55 +76,17 @@ const (
 	DurabilitySync  Durability = "sync"
 )
 
-// Valid indicates whether the value is a known member of the Durability enum.
-func (e Durability) Valid() bool {
-	switch e {
-	case DurabilityAsync:
-		return true
-	case DurabilityExit:
-		return true
-	case DurabilitySync:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for IfExists.
 const (
 	IfExistsDoNothing IfExists = "do_nothing"
 	IfExistsRaise     IfExists = "raise"
 )
 
-// Valid indicates whether the value is a known member of the IfExists enum.
-func (e IfExists) Valid() bool {
-	switch e {
-	case IfExistsDoNothing:
-		return true
-	case IfExistsRaise:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for IfNotExists.
 const (
 	IfNotExistsCreate IfNotExists = "create"
 	IfNotExistsReject IfNotExists = "reject"
 )
-
-// Valid indicates whether the value is a known member of the IfNotExists enum.
-func (e IfNotExists) Valid() bool {
-	switch e {
-	case IfNotExistsCreate:
-		return true
-	case IfNotExistsReject:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for MultitaskStrategy.
 const (
@@ -240,39 +96,11 @@ const (
 	MultitaskStrategyRollback  MultitaskStrategy = "rollback"
 )
 
-// Valid indicates whether the value is a known member of the MultitaskStrategy enum.
-func (e MultitaskStrategy) Valid() bool {
-	switch e {
-	case MultitaskStrategyEnqueue:
-		return true
-	case MultitaskStrategyInterrupt:
-		return true
-	case MultitaskStrategyReject:
-		return true
-	case MultitaskStrategyRollback:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OnCompletion.
 const (
 	OnCompletionDelete OnCompletion = "delete"
 	OnCompletionKeep   OnCompletion = "keep"
 )
-
-// Valid indicates whether the value is a known member of the OnCompletion enum.
-func (e OnCompletion) Valid() bool {
-	switch e {
-	case OnCompletionDelete:
-		return true
-	case OnCompletionKeep:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OnDisconnect.
 const (
@@ -280,53 +108,17 @@ const (
 	OnDisconnectContinue OnDisconnect = "continue"
 )
 
-// Valid indicates whether the value is a known member of the OnDisconnect enum.
-func (e OnDisconnect) Valid() bool {
-	switch e {
-	case OnDisconnectCancel:
-		return true
-	case OnDisconnectContinue:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OnRunCompleted.
 const (
 	OnRunCompletedDelete OnRunCompleted = "delete"
 	OnRunCompletedKeep   OnRunCompleted = "keep"
 )
 
-// Valid indicates whether the value is a known member of the OnRunCompleted enum.
-func (e OnRunCompleted) Valid() bool {
-	switch e {
-	case OnRunCompletedDelete:
-		return true
-	case OnRunCompletedKeep:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for PruneStrategy.
 const (
 	PruneStrategyDelete     PruneStrategy = "delete"
 	PruneStrategyKeepLatest PruneStrategy = "keep_latest"
 )
-
-// Valid indicates whether the value is a known member of the PruneStrategy enum.
-func (e PruneStrategy) Valid() bool {
-	switch e {
-	case PruneStrategyDelete:
-		return true
-	case PruneStrategyKeepLatest:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for RunField.
 const (
@@ -342,34 +134,6 @@ const (
 	RunFieldUpdatedAt         RunField = "updated_at"
 )
 
-// Valid indicates whether the value is a known member of the RunField enum.
-func (e RunField) Valid() bool {
-	switch e {
-	case RunFieldAssistantID:
-		return true
-	case RunFieldCancelReason:
-		return true
-	case RunFieldCreatedAt:
-		return true
-	case RunFieldKwargs:
-		return true
-	case RunFieldMetadata:
-		return true
-	case RunFieldMultitaskStrategy:
-		return true
-	case RunFieldRunID:
-		return true
-	case RunFieldStatus:
-		return true
-	case RunFieldThreadID:
-		return true
-	case RunFieldUpdatedAt:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for RunMomentKind.
 const (
 	Attempt RunMomentKind = "attempt"
@@ -378,24 +142,6 @@ const (
 	Pause   RunMomentKind = "pause"
 	Step    RunMomentKind = "step"
 )
-
-// Valid indicates whether the value is a known member of the RunMomentKind enum.
-func (e RunMomentKind) Valid() bool {
-	switch e {
-	case Attempt:
-		return true
-	case Failure:
-		return true
-	case Output:
-		return true
-	case Pause:
-		return true
-	case Step:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for RunStatus.
 const (
@@ -407,43 +153,11 @@ const (
 	RunStatusTimeout     RunStatus = "timeout"
 )
 
-// Valid indicates whether the value is a known member of the RunStatus enum.
-func (e RunStatus) Valid() bool {
-	switch e {
-	case RunStatusError:
-		return true
-	case RunStatusInterrupted:
-		return true
-	case RunStatusPending:
-		return true
-	case RunStatusRunning:
-		return true
-	case RunStatusSuccess:
-		return true
-	case RunStatusTimeout:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for SortOrder.
 const (
 	SortOrderAsc  SortOrder = "asc"
 	SortOrderDesc SortOrder = "desc"
 )
-
-// Valid indicates whether the value is a known member of the SortOrder enum.
-func (e SortOrder) Valid() bool {
-	switch e {
-	case SortOrderAsc:
-		return true
-	case SortOrderDesc:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for StreamMode.
 const (
@@ -460,36 +174,6 @@ const (
 	StreamModeValues        StreamMode = "values"
 )
 
-// Valid indicates whether the value is a known member of the StreamMode enum.
-func (e StreamMode) Valid() bool {
-	switch e {
-	case StreamModeCheckpoints:
-		return true
-	case StreamModeCustom:
-		return true
-	case StreamModeDebug:
-		return true
-	case StreamModeEvents:
-		return true
-	case StreamModeLifecycle:
-		return true
-	case StreamModeMessages:
-		return true
-	case StreamModeMessagesTuple:
-		return true
-	case StreamModeTasks:
-		return true
-	case StreamModeTools:
-		return true
-	case StreamModeUpdates:
-		return true
-	case StreamModeValues:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ThreadSortBy.
 const (
 	ThreadSortByCreatedAt      ThreadSortBy = "created_at"
@@ -499,24 +183,6 @@ const (
 	ThreadSortByUpdatedAt      ThreadSortBy = "updated_at"
 )
 
-// Valid indicates whether the value is a known member of the ThreadSortBy enum.
-func (e ThreadSortBy) Valid() bool {
-	switch e {
-	case ThreadSortByCreatedAt:
-		return true
-	case ThreadSortByStateUpdatedAt:
-		return true
-	case ThreadSortByStatus:
-		return true
-	case ThreadSortByThreadID:
-		return true
-	case ThreadSortByUpdatedAt:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ThreadStatus.
 const (
 	ThreadStatusBusy        ThreadStatus = "busy"
@@ -525,22 +191,6 @@ const (
 	ThreadStatusInterrupted ThreadStatus = "interrupted"
 )
 
-// Valid indicates whether the value is a known member of the ThreadStatus enum.
-func (e ThreadStatus) Valid() bool {
-	switch e {
-	case ThreadStatusBusy:
-		return true
-	case ThreadStatusError:
-		return true
-	case ThreadStatusIdle:
-		return true
-	case ThreadStatusInterrupted:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ThreadStreamMode.
 const (
 	ThreadStreamModeLifecycle   ThreadStreamMode = "lifecycle"
@@ -548,52 +198,16 @@ const (
 	ThreadStreamModeStateUpdate ThreadStreamMode = "state_update"
 )
 
-// Valid indicates whether the value is a known member of the ThreadStreamMode enum.
-func (e ThreadStreamMode) Valid() bool {
-	switch e {
-	case ThreadStreamModeLifecycle:
-		return true
-	case ThreadStreamModeRunModes:
-		return true
-	case ThreadStreamModeStateUpdate:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for GetMetricsParamsFormat.
 const (
 	JSON       GetMetricsParamsFormat = "json"
 	Prometheus GetMetricsParamsFormat = "prometheus"
 )
 
-// Valid indicates whether the value is a known member of the GetMetricsParamsFormat enum.
-func (e GetMetricsParamsFormat) Valid() bool {
-	switch e {
-	case JSON:
-		return true
-	case Prometheus:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for CancelRunParamsReason.
 const (
 	Taken CancelRunParamsReason = "taken"
 )
-
-// Valid indicates whether the value is a known member of the CancelRunParamsReason enum.
-func (e CancelRunParamsReason) Valid() bool {
-	switch e {
-	case Taken:
-		return true
-	default:
-		return false
-	}
-}
 
 // A2AMessage A message of JSON-RPC 2.0.
 type A2AMessage = json.RawMessage
@@ -4285,11 +3899,8 @@ type EventStreamResponseHeaders struct {
 	ContentLocation string
 	Location        *string
 }
-type EventStreamTextEventStreamResponse struct {
-	Body io.Reader
-
-	Headers       EventStreamResponseHeaders
-	ContentLength int64
+type EventStreamResponse struct {
+	Headers EventStreamResponseHeaders
 }
 
 type FinalValuesResponseHeaders struct {
@@ -4345,49 +3956,6 @@ func (response SendA2AMessage200JSONResponse) VisitSendA2AMessageResponse(w http
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
-}
-
-type SendA2AMessage200TextEventStreamResponse struct {
-	Body          io.Reader
-	ContentLength int64
-}
-
-func (response SendA2AMessage200TextEventStreamResponse) VisitSendA2AMessageResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
 }
 
 type GetAssistantCardRequestObject struct {
@@ -4735,49 +4303,6 @@ func (response SendMCPMessage200JSONResponse) VisitSendMCPMessageResponse(w http
 	return err
 }
 
-type SendMCPMessage200TextEventStreamResponse struct {
-	Body          io.Reader
-	ContentLength int64
-}
-
-func (response SendMCPMessage200TextEventStreamResponse) VisitSendMCPMessageResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
 type SendMCPMessage202Response struct {
 }
 
@@ -5059,50 +4584,15 @@ type CreateStatelessRunStreamResponseObject interface {
 	VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error
 }
 
-type CreateStatelessRunStream200TextEventStreamResponse struct {
-	EventStreamTextEventStreamResponse
-}
+type CreateStatelessRunStream200Response = EventStreamResponse
 
-func (response CreateStatelessRunStream200TextEventStreamResponse) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response CreateStatelessRunStream200Response) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
 	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
+	return nil
 }
 
 type CreateStatelessRunWaitRequestObject struct {
@@ -5165,54 +4655,6 @@ func (response TakeUpStatelessRun200JSONResponse) VisitTakeUpStatelessRunRespons
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
-}
-
-type TakeUpStatelessRun200TextEventStreamResponse struct {
-	Body          io.Reader
-	Headers       TakeUpStatelessRun200ResponseHeaders
-	ContentLength int64
-}
-
-func (response TakeUpStatelessRun200TextEventStreamResponse) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
 }
 
 type DeleteItemRequestObject struct {
@@ -5691,50 +5133,15 @@ type CreateRunStreamResponseObject interface {
 	VisitCreateRunStreamResponse(w http.ResponseWriter) error
 }
 
-type CreateRunStream200TextEventStreamResponse struct {
-	EventStreamTextEventStreamResponse
-}
+type CreateRunStream200Response = EventStreamResponse
 
-func (response CreateRunStream200TextEventStreamResponse) VisitCreateRunStreamResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response CreateRunStream200Response) VisitCreateRunStreamResponse(w http.ResponseWriter) error {
 	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
+	return nil
 }
 
 type CreateRunWaitRequestObject struct {
@@ -5891,50 +5298,15 @@ type StreamRunResponseObject interface {
 	VisitStreamRunResponse(w http.ResponseWriter) error
 }
 
-type StreamRun200TextEventStreamResponse struct {
-	EventStreamTextEventStreamResponse
-}
+type StreamRun200Response = EventStreamResponse
 
-func (response StreamRun200TextEventStreamResponse) VisitStreamRunResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response StreamRun200Response) VisitStreamRunResponse(w http.ResponseWriter) error {
 	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
+	return nil
 }
 
 type GetThreadStateRequestObject struct {
@@ -6043,51 +5415,16 @@ type StreamThread200ResponseHeaders struct {
 	Location *string
 }
 
-type StreamThread200TextEventStreamResponse struct {
-	Body          io.Reader
-	Headers       StreamThread200ResponseHeaders
-	ContentLength int64
+type StreamThread200Response struct {
+	Headers StreamThread200ResponseHeaders
 }
 
-func (response StreamThread200TextEventStreamResponse) VisitStreamThreadResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response StreamThread200Response) VisitStreamThreadResponse(w http.ResponseWriter) error {
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
+	return nil
 }
 
 type OpenThreadSocketRequestObject struct {
@@ -6119,51 +5456,16 @@ type StreamThreadEvents200ResponseHeaders struct {
 	Location *string
 }
 
-type StreamThreadEvents200TextEventStreamResponse struct {
-	Body          io.Reader
-	Headers       StreamThreadEvents200ResponseHeaders
-	ContentLength int64
+type StreamThreadEvents200Response struct {
+	Headers StreamThreadEvents200ResponseHeaders
 }
 
-func (response StreamThreadEvents200TextEventStreamResponse) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response StreamThreadEvents200Response) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
 	if response.Headers.Location != nil {
 		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
 	}
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
+	return nil
 }
 
 // StrictServerInterface represents all server handlers.

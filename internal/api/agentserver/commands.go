@@ -198,7 +198,8 @@ func (p startParams) body() *RunCreate {
 		StreamMode: shownModes, StreamSubgraphs: new(true), StrictResume: &p.strict,
 	}
 	// The protocol lets clients send any other value, too.
-	if strategy := MultitaskStrategy(cmp.Or(p.Strategy, p.OtherStrategy)); strategy.Valid() {
+	switch strategy := MultitaskStrategy(cmp.Or(p.Strategy, p.OtherStrategy)); strategy {
+	case MultitaskStrategyEnqueue, MultitaskStrategyInterrupt, MultitaskStrategyReject, MultitaskStrategyRollback:
 		body.MultitaskStrategy = &strategy
 	}
 	if p.creates {

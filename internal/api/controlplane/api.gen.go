@@ -8263,24 +8263,12 @@ type AuthCallbackResponseObject interface {
 	VisitAuthCallbackResponse(w http.ResponseWriter) error
 }
 
-type AuthCallback200TextHTMLResponse struct {
-	Body          io.Reader
-	ContentLength int64
+type AuthCallback200Response struct {
 }
 
-func (response AuthCallback200TextHTMLResponse) VisitAuthCallbackResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response AuthCallback200Response) VisitAuthCallbackResponse(w http.ResponseWriter) error {
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
+	return nil
 }
 
 type FinishAuthRequestObject struct {
@@ -8447,24 +8435,12 @@ type AuthSetupResponseObject interface {
 	VisitAuthSetupResponse(w http.ResponseWriter) error
 }
 
-type AuthSetup200TextHTMLResponse struct {
-	Body          io.Reader
-	ContentLength int64
+type AuthSetup200Response struct {
 }
 
-func (response AuthSetup200TextHTMLResponse) VisitAuthSetupResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response AuthSetup200Response) VisitAuthSetupResponse(w http.ResponseWriter) error {
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
+	return nil
 }
 
 type ConfirmAuthRequestObject struct {
@@ -8476,24 +8452,12 @@ type ConfirmAuthResponseObject interface {
 	VisitConfirmAuthResponse(w http.ResponseWriter) error
 }
 
-type ConfirmAuth200TextHTMLResponse struct {
-	Body          io.Reader
-	ContentLength int64
+type ConfirmAuth200Response struct {
 }
 
-func (response ConfirmAuth200TextHTMLResponse) VisitConfirmAuthResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response ConfirmAuth200Response) VisitConfirmAuthResponse(w http.ResponseWriter) error {
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
+	return nil
 }
 
 type ListTokenEventsRequestObject struct {
@@ -8970,53 +8934,6 @@ func (response ListDeploymentEvents200JSONResponse) VisitListDeploymentEventsRes
 	return err
 }
 
-type ListDeploymentEvents200TextEventStreamResponse struct {
-	Body          io.Reader
-	Headers       ListDeploymentEvents200ResponseHeaders
-	ContentLength int64
-}
-
-func (response ListDeploymentEvents200TextEventStreamResponse) VisitListDeploymentEventsResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
 type GetPushHookRequestObject struct {
 	DeploymentID DeploymentID `json:"deployment_id"`
 }
@@ -9292,53 +9209,6 @@ func (response ListRevisionLogs200JSONResponse) VisitListRevisionLogsResponse(w 
 	return err
 }
 
-type ListRevisionLogs200TextEventStreamResponse struct {
-	Body          io.Reader
-	Headers       ListRevisionLogs200ResponseHeaders
-	ContentLength int64
-}
-
-func (response ListRevisionLogs200TextEventStreamResponse) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
 type PromoteRevisionRequestObject struct {
 	DeploymentID DeploymentID `json:"deployment_id"`
 	RevisionID   RevisionID   `json:"revision_id"`
@@ -9507,53 +9377,6 @@ func (response ListEvents200JSONResponse) VisitListEventsResponse(w http.Respons
 	return err
 }
 
-type ListEvents200TextEventStreamResponse struct {
-	Body          io.Reader
-	Headers       ListEvents200ResponseHeaders
-	ContentLength int64
-}
-
-func (response ListEvents200TextEventStreamResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/event-stream")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
-	if response.Headers.Location != nil {
-		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
-	}
-	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		// If w doesn't support flushing, fall back to io.Copy.
-		_, err := io.Copy(w, response.Body)
-		return err
-	}
-	// text/event-stream messages are typically small; use a
-	// modest buffer and flush after each chunk so clients see
-	// events immediately instead of waiting on OS buffering.
-	buf := make([]byte, 4096)
-	for {
-		n, err := response.Body.Read(buf)
-		if n > 0 {
-			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
-				return writeErr
-			}
-			flusher.Flush()
-		}
-		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
 type ListGitCredentialsRequestObject struct {
 	Params ListGitCredentialsParams
 }
@@ -9687,24 +9510,12 @@ type AskAboutInstallationResponseObject interface {
 	VisitAskAboutInstallationResponse(w http.ResponseWriter) error
 }
 
-type AskAboutInstallation200TextHTMLResponse struct {
-	Body          io.Reader
-	ContentLength int64
+type AskAboutInstallation200Response struct {
 }
 
-func (response AskAboutInstallation200TextHTMLResponse) VisitAskAboutInstallationResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response AskAboutInstallation200Response) VisitAskAboutInstallationResponse(w http.ResponseWriter) error {
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
+	return nil
 }
 
 type ConfirmInstallationRequestObject struct {
@@ -9715,24 +9526,12 @@ type ConfirmInstallationResponseObject interface {
 	VisitConfirmInstallationResponse(w http.ResponseWriter) error
 }
 
-type ConfirmInstallation200TextHTMLResponse struct {
-	Body          io.Reader
-	ContentLength int64
+type ConfirmInstallation200Response struct {
 }
 
-func (response ConfirmInstallation200TextHTMLResponse) VisitConfirmInstallationResponse(w http.ResponseWriter) error {
-
-	w.Header().Set("Content-Type", "text/html")
-	if response.ContentLength != 0 {
-		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
-	}
+func (response ConfirmInstallation200Response) VisitConfirmInstallationResponse(w http.ResponseWriter) error {
 	w.WriteHeader(200)
-
-	if closer, ok := response.Body.(io.ReadCloser); ok {
-		defer closer.Close()
-	}
-	_, err := io.Copy(w, response.Body)
-	return err
+	return nil
 }
 
 type CreateInstallationLinkRequestObject struct {
