@@ -5,27 +5,20 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/inbound"
-	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
-
-// AgentTokens recognizes the agents of deployments by the tokens with which they are invoked.
-type AgentTokens interface {
-	// Admit reports whether a token belongs to an agent of the deployment.
-	Admit(ctx context.Context, ref deployment.Ref, token string) (bool, error)
-}
 
 // caller returns the principal that sent the request: an agent at the server of its own
 // deployment, or a principal that the authenticator knows.
 func (s server) caller(r *http.Request) (workspace.Principal, error) {
 	if s.Tokens != nil {
-		principal, ok, err := AgentCaller(r, s.Tokens, deploymentID(r))
+		principal, ok, err := caller.Agent(r, s.Tokens, deploymentID(r))
 		if ok {
 			web.UnderWay(r.Context())
 		}
@@ -34,27 +27,6 @@ func (s server) caller(r *http.Request) (workspace.Principal, error) {
 		}
 	}
 	return auth.Tenant(s.Authenticator, r)
-}
-
-// AgentCaller reports whether an agent sent a request to the server of a deployment: with its
-// invoke token as X-Api-Key or as bearer token, and the workspace in X-Tenant-Id, because
-// bearer tokens need it.
-func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ workspace.Principal, ok bool, err error) {
-	token := r.Header.Get(auth.HeaderKey)
-	if token == "" {
-		token, _ = auth.Bearer(r.Header)
-	}
-	tenant := strings.ToLower(r.Header.Get(auth.HeaderTenant))
-	// Most callers have a key, a session, or a token of an issuer, which has dots: the server
-	// does not look these up.
-	if token == "" || auth.IsOwn(token) || strings.Contains(token, ".") || !isID(tenant) || !isID(deploymentID) {
-		return workspace.Principal{}, false, nil
-	}
-	ok, err = tokens.Admit(r.Context(), deployment.Ref{Workspace: tenant, Deployment: deploymentID}, token)
-	if ok {
-		inbound.Known(r.Context(), tenant)
-	}
-	return workspace.Principal{Workspace: tenant, Role: workspace.Agent, Subject: deploymentID}, ok, err
 }
 
 // mayCancel reports whether the loss of the request's connection ends a run. The contract keeps one
@@ -94,4 +66,18 @@ func authorize(principal workspace.Principal, r *http.Request, o web.Operation) 
 		return fault.New(fault.Forbidden, "The credentials do not allow this: the role %q lacks the permission %s.", principal.Role, permission)
 	}
 	return nil
+}
+
+type requestKey struct{}
+
+// requestOf returns the request of an operation that needs credentials.
+func requestOf(ctx context.Context) *http.Request { return ctx.Value(requestKey{}).(*http.Request) }
+
+// callerOf returns the data of the request that an agent may have.
+func callerOf(ctx context.Context) *graph.Caller {
+	header, user := requestOf(ctx).Header, ownUser(ctx)
+	if user == nil {
+		user = caller.User(auth.Of(ctx), header)
+	}
+	return caller.Of(user, header, served(ctx).Settings.HTTP)
 }

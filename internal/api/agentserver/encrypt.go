@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/cipher"
@@ -43,7 +44,7 @@ func encrypting(ctx context.Context, known admitted, header http.Header) (contex
 		return cipher.For(ctx, request), nil
 	}
 	if request.User = known.user; request.User == nil {
-		request.User = userOf(known.principal, header)
+		request.User = caller.User(known.principal, header)
 	}
 	return cipher.For(ctx, request), nil
 }

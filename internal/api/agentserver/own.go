@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
-	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/inbound"
@@ -60,7 +60,7 @@ func (s server) admit(r *http.Request, o web.Operation) (admitted, error) {
 		return known, err
 	}
 	if err == nil && known.principal.Role == workspace.Agent {
-		known.user = actingFor(known.principal, r.Header)
+		known.user = caller.ActingFor(known.principal, r.Header)
 		return known, nil
 	}
 	own, identified := known.Deployment, err == nil
@@ -101,7 +101,7 @@ func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployme
 func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, error) {
 	request := graph.Request{
 		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, strings.Replace(base, "{deployment_id}", r.PathValue("deployment_id"), 1)),
-		PathParams: pathParams(r), Query: r.URL.RawQuery, Headers: ownHeaders(r),
+		PathParams: pathParams(r), Query: r.URL.RawQuery, Headers: caller.Headers(r),
 	}
 	ruling, err := s.rule(r.Context(), d, graph.Invocation{Operation: graph.OperationAuthenticate, Request: &request})
 	if err != nil {
@@ -152,56 +152,6 @@ func pathParams(r *http.Request) map[string]string {
 		}
 	}
 	return params
-}
-
-// dotsOfJWT is the number of dots in a signed JWT in its compact form (RFC 7515, section 7.1).
-const dotsOfJWT = 2
-
-// withhold removes the headers that a repository may not see from a request: the credentials
-// of the platform, with which the repository could act for their owners, and the headers that
-// only the platform sets.
-func withhold(header http.Header) {
-	for name := range header {
-		if strings.HasPrefix(strings.ToLower(name), "x-slipway-") {
-			header.Del(name)
-		}
-	}
-	if auth.IsOwn(header.Get(auth.HeaderKey)) {
-		header.Del(auth.HeaderKey)
-	}
-	switch token, ok := auth.Bearer(header); {
-	case ok && strings.Count(token, ".") == dotsOfJWT && isID(header.Get(auth.HeaderTenant)):
-		// The platform accepts the token of an issuer, a JWT, only with the id of a workspace. Such
-		// tokens of a repository's own users come without it.
-		header.Del(auth.HeaderBearer)
-		header.Del(auth.HeaderTenant)
-	case ok && auth.IsOwn(token):
-		header.Del(auth.HeaderBearer)
-	}
-	var cookies []string
-	for _, cookie := range (&http.Request{Header: header}).Cookies() {
-		if !auth.IsSessionCookie(cookie.Name) {
-			cookies = append(cookies, cookie.Name+"="+cookie.Value)
-		}
-	}
-	header.Del("Cookie")
-	if len(cookies) > 0 {
-		header.Set("Cookie", strings.Join(cookies, "; "))
-	}
-}
-
-// ownHeaders returns the headers that a repository's own authentication sees, by name in lower
-// case.
-func ownHeaders(r *http.Request) map[string]string {
-	shown := r.Header.Clone()
-	withhold(shown)
-	headers := map[string]string{"host": r.Host}
-	for name, values := range shown {
-		if len(values) > 0 {
-			headers[strings.ToLower(name)] = strings.Join(values, ", ")
-		}
-	}
-	return headers
 }
 
 // access is the access that the repository's own authentication decides about.

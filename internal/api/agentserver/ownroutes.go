@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -199,7 +200,7 @@ func (s server) visit(w http.ResponseWriter, r *http.Request, d deployment.Deplo
 			return
 		}
 		if visit.User = known.user; visit.User == nil {
-			visit.User = userOf(known.principal, r.Header)
+			visit.User = caller.User(known.principal, r.Header)
 		}
 		handler = s.visiting
 	}
@@ -270,7 +271,7 @@ func (s server) handOver(w http.ResponseWriter, r *http.Request) {
 	d := visit.Deployment
 	r = r.Clone(r.Context())
 	ofPlatform := !d.Auth && (isClosed(r, d) || r.Header.Get(auth.HeaderTenant) != "")
-	if withhold(r.Header); ofPlatform {
+	if caller.Withhold(r.Header); ofPlatform {
 		for _, name := range []string{auth.HeaderBearer, auth.HeaderKey, auth.HeaderTenant} {
 			r.Header.Del(name)
 		}

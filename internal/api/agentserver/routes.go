@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/agentserver/description"
 	"github.com/slipway-run/slipway/internal/api/agentserver/strangers"
 	"github.com/slipway-run/slipway/internal/api/auth"
@@ -53,7 +54,7 @@ type Config struct {
 	Crons       *cron.Store
 	// Tokens recognizes the agents of deployments, which may use the agent server of their own
 	// deployment; with nil, no agent is recognized.
-	Tokens AgentTokens
+	Tokens caller.AgentTokens
 	// Metrics counts requests and shows the figures of a deployment; with nil, there are no
 	// figures.
 	Metrics Metrics

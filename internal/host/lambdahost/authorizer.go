@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -45,7 +45,7 @@ type AuthorizerFunc func(context.Context, events.APIGatewayCustomAuthorizerReque
 //
 // Browsers send preflights without credentials, and no operation has the method OPTIONS: functions
 // answer it to every caller, as on one machine.
-func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, deployments Deployments, now clock.Clock, log *slog.Logger) AuthorizerFunc {
+func Authorizer(keys auth.Authenticator, agents caller.AgentTokens, deployments Deployments, now clock.Clock, log *slog.Logger) AuthorizerFunc {
 	a := authorizer{keys: newPrincipalCache(keys, now), agents: agents, open: newOpeningCache(deployments, now)}
 	return func(ctx context.Context, event events.APIGatewayCustomAuthorizerRequestTypeRequest) (events.APIGatewayCustomAuthorizerResponse, error) {
 		principal, err := a.caller(ctx, &event)
@@ -74,7 +74,7 @@ func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, deploym
 // authorizer is what an AuthorizerFunc asks.
 type authorizer struct {
 	keys   *principalCache
-	agents agentserver.AgentTokens
+	agents caller.AgentTokens
 	open   *openingCache
 }
 
@@ -100,7 +100,7 @@ func (a authorizer) caller(ctx context.Context, event *events.APIGatewayCustomAu
 		return auth.Tenant(a.keys, r)
 	}
 	if a.agents != nil {
-		principal, isAgent, err := agentserver.AgentCaller(r, a.agents, deploymentID(event))
+		principal, isAgent, err := caller.Agent(r, a.agents, deploymentID(event))
 		if isAgent || err != nil {
 			return principal, err
 		}

@@ -1,4 +1,4 @@
-package agentserver
+package caller
 
 import (
 	"encoding/json"
