@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -113,7 +114,7 @@ func (s server) deleteThreadsOf(ctx context.Context, assistantID string) error {
 	if err != nil {
 		return err
 	}
-	own, _, err := s.also(ctx, access{"threads", "delete"}, map[string]any{"assistant_id": assistantID})
+	own, _, err := s.also(ctx, access.Of("threads:delete"), map[string]any{"assistant_id": assistantID})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -48,7 +49,7 @@ func onlyReads(r *http.Request, o web.Operation) bool {
 	if o.Permission == "" {
 		return r.Method == http.MethodGet || r.Method == http.MethodHead
 	}
-	return o.Also == "" && slices.Contains(readingActions, accessOf(o.Permission).action)
+	return o.Also == "" && slices.Contains(readingActions, access.Of(o.Permission).Action)
 }
 
 // authorize lets viewers read, lets agents use the server of their own deployment, and lets

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -38,7 +39,7 @@ func (s server) CreateThreadCron(ctx context.Context, request CreateThreadCronRe
 		return nil, err
 	}
 	// The cron's runs are on the thread.
-	filter, _, err := s.also(ctx, access{"threads", "create_run"}, map[string]any{"thread_id": t.Thread, "assistant_id": request.Body.AssistantID})
+	filter, _, err := s.also(ctx, access.Of("threads:create_run"), map[string]any{"thread_id": t.Thread, "assistant_id": request.Body.AssistantID})
 	if err := matching404(err, filter, t.Metadata, thread.NotFound(t.Ref)); err != nil {
 		return nil, err
 	}
@@ -200,12 +201,10 @@ func (s server) cronSearch(ctx context.Context, criteria CronCount) (cron.Search
 			search.AssistantID = assistant.DefaultID(name)
 		}
 	}
-	to, value := access{"threads", "search"}, map[string]any{memberMetadata: emptyObject}
-	for name, member := range defaults[to] {
-		value[name] = member
-	}
+	to := access.Of("threads:search")
+	value := to.NoMembers()
 	if search.Thread != "" {
-		to, value = access{"threads", "read"}, map[string]any{"thread_id": search.Thread}
+		to, value = access.Of("threads:read"), map[string]any{"thread_id": search.Thread}
 	}
 	search.Threads, _, err = s.also(ctx, to, value)
 	return search, err

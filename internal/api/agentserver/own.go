@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -101,7 +101,7 @@ func (s server) withOwnAuth(r *http.Request, refused error) (deployment.Deployme
 func (s server) admitUser(r *http.Request, d deployment.Deployment) (admitted, error) {
 	request := graph.Request{
 		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, strings.Replace(base, "{deployment_id}", r.PathValue("deployment_id"), 1)),
-		PathParams: pathParams(r), Query: r.URL.RawQuery, Headers: caller.Headers(r),
+		PathParams: access.PathParams(r), Query: r.URL.RawQuery, Headers: caller.Headers(r),
 	}
 	ruling, err := s.rule(r.Context(), d, graph.Invocation{Operation: graph.OperationAuthenticate, Request: &request})
 	if err != nil {
@@ -143,27 +143,13 @@ func identityOf(user json.RawMessage) (string, error) {
 	return *known.Identity, nil
 }
 
-// pathParams are the parameters of the agent server's own paths.
-func pathParams(r *http.Request) map[string]string {
-	params := map[string]string{}
-	for _, name := range []string{"thread_id", "run_id", "assistant_id", "cron_id", "checkpoint_id", "namespace", "part"} {
-		if value := r.PathValue(name); value != "" {
-			params[name] = value
-		}
-	}
-	return params
-}
-
-// access is the access that the repository's own authentication decides about.
-type access struct{ resource, action string }
-
 // decide asks the repository whether the user of the request may make an access. The metadata
 // of the resource must match the filter; members are the members of the value as the handler
 // has left them.
-func (s server) decide(ctx context.Context, user json.RawMessage, to access, value map[string]any) (filter match.Filter, members map[string]json.RawMessage, err error) {
+func (s server) decide(ctx context.Context, user json.RawMessage, to access.Access, value map[string]any) (filter match.Filter, members map[string]json.RawMessage, err error) {
 	d := served(ctx)
 	ruling, err := s.rule(ctx, d, graph.Invocation{
-		Operation: graph.OperationAuthorize, Access: &graph.Access{User: user, Resource: to.resource, Action: to.action, Value: object(value)},
+		Operation: graph.OperationAuthorize, Access: &graph.Access{User: user, Resource: to.Resource, Action: to.Action, Value: object(value)},
 	})
 	if err != nil {
 		return filter, nil, err
@@ -171,29 +157,11 @@ func (s server) decide(ctx context.Context, user json.RawMessage, to access, val
 	if !ruling.Allowed {
 		return filter, nil, s.refusal(ctx, d, ruling, fault.Forbidden, "Forbidden")
 	}
-	if filter, err = parseOwnFilter(ruling.Filter); err == nil {
-		err = json.Unmarshal(state.OrNull(ruling.Value), &members)
+	if filter, members, err = access.Ruled(ruling); err != nil {
+		return filter, nil, fmt.Errorf("own authorization of %s:%s for deployment %s: %w", to.Resource, to.Action, d.Deployment, err)
 	}
-	if err == nil && members == nil {
-		err = errors.New("the value is not an object")
-	}
-	if err != nil {
-		return filter, nil, fmt.Errorf("own authorization of %s:%s for deployment %s: %w", to.resource, to.action, d.Deployment, err)
-	}
-	if to.resource == "store" && !filter.Empty() {
+	if to.Resource == "store" && !filter.Empty() {
 		return filter, nil, fault.New(fault.Forbidden, "The repository's own authentication filters by metadata, which items of the store do not have: it can change the namespace.")
 	}
 	return filter, members, nil
-}
-
-// labels reads a namespace that a handler has made, whose labels are not empty and have no periods.
-func labels(raw json.RawMessage) ([]string, error) {
-	var names []string
-	if err := json.Unmarshal(state.OrNull(raw), &names); err != nil {
-		return nil, fmt.Errorf("read the namespace: %w", err)
-	}
-	if slices.ContainsFunc(names, func(label string) bool { return label == "" || strings.Contains(label, ".") }) {
-		return nil, fault.New(fault.Invalid, "The repository's own authentication has made a namespace with a label that is empty or has a period.")
-	}
-	return names, nil
 }

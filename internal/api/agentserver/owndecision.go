@@ -5,64 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/cron"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// resources has the resources that the repository's own authentication decides about, with the
-// actions on each resource. The names are the framework's. The x-permission of an operation is
-// one resource and one of its actions. A command's action depends on its method.
-var resources = map[string][]string{
-	"threads":    {"create", "read", "update", "delete", "search", "create_run", actionOfCommand},
-	"assistants": {"create", "read", "update", "delete", "search"},
-	"crons":      {"create", "read", "update", "delete", "search"},
-	"store":      {"put", "get", "search", "delete", "list_namespaces"},
-	"server":     {"read"}, // every user that is let in may do this
-	"platform":   {"read"}, // only the platform's key may do this
-}
-
-const actionOfCommand = "command"
-
-// commandActions has the action of each command to a thread.
-var commandActions = map[string]string{
-	"run.start": "create_run", "input.respond": "create_run", "state.fork": "create_run", "input.inject": "create_run",
-	"agent.getTree": "read", "state.get": "read", "state.listCheckpoints": "read",
-	"subscription.subscribe": "read", "subscription.unsubscribe": "read", "subscription.reconnect": "read",
-}
-
-// accessOf reads an x-permission or an x-also.
-func accessOf(permission string) access {
-	resource, action, _ := strings.Cut(permission, ":")
-	return access{resource, action}
-}
-
-// isKnown reports whether there is such an access.
-func (a access) isKnown() bool { return slices.Contains(resources[a.resource], a.action) }
-
-// checkRules refuses a contract with an operation that has no rule for its access, or with a
-// public operation that has one. So a server with such an operation does not start.
-func checkRules(contract *web.Contract) error {
-	for _, o := range contract.Operations() {
-		if accessOf(o.Permission).isKnown() == o.Public {
-			return fmt.Errorf("%s declares the x-permission %q", o.Pattern, o.Permission)
-		}
-		if o.Also != "" && !accessOf(o.Also).isKnown() {
-			return fmt.Errorf("%s declares the x-also %q", o.Pattern, o.Also)
-		}
-	}
-	return nil
-}
+// memberMetadata is the member of a value that has the metadata of a resource.
+const memberMetadata = "metadata"
 
 type ownDecisionKey struct{}
 
@@ -81,11 +39,11 @@ func ownDecisionOf(ctx context.Context) ownDecision {
 // askRepository lets the repository's own authentication, if it has one, decide about each
 // request, and limits the request to the resources that the user may see.
 func (s server) askRepository(o web.Operation) web.Middleware {
-	to := accessOf(o.Permission)
+	to := access.Of(o.Permission)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			user := ownUser(r.Context())
-			if user == nil || to.resource == "server" || to.resource == "platform" {
+			if user == nil || to.Resource == "server" || to.Resource == "platform" {
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -103,29 +61,29 @@ func (s server) askRepository(o web.Operation) web.Middleware {
 // returned into the request, and checks whether the user may see the resource that the request
 // is about.
 func (s server) permission(r *http.Request, o web.Operation, user json.RawMessage) (ownDecision, error) {
-	requested, err := accessRequestOf(r, o)
+	requested, err := access.Read(r, o)
 	if err != nil {
 		return ownDecision{}, err
 	}
 	var allowed ownDecision
-	for i, part := range requested.parts {
-		filter, value, err := s.decide(r.Context(), user, requested.access, part.value())
+	for i, part := range requested.Parts {
+		filter, value, err := s.decide(r.Context(), user, requested.Access, part.Value())
 		if err != nil {
 			return allowed, err
 		}
-		if requested.parts[i], err = part.become(value); err != nil {
+		if requested.Parts[i], err = part.Become(value); err != nil {
 			return allowed, err
 		}
 		allowed.filter = allowed.filter.And(filter)
 	}
 	if mayCancel(r) {
-		filter, _, err := s.decide(r.Context(), user, access{requested.resource, "update"}, requested.parts[0].value())
+		filter, _, err := s.decide(r.Context(), user, access.Of(requested.Resource+":update"), requested.Parts[0].Value())
 		if err != nil {
 			return allowed, err
 		}
 		allowed.filter = allowed.filter.And(filter)
 	}
-	if err := requested.replace(r); err != nil {
+	if err := requested.Replace(r); err != nil {
 		return allowed, err
 	}
 	return s.about(r, o, requested, allowed)
@@ -133,25 +91,25 @@ func (s server) permission(r *http.Request, o web.Operation, user json.RawMessag
 
 // about checks whether the resource that the request is about matches the filter. A resource
 // that does not match does not exist for the user.
-func (s server) about(r *http.Request, o web.Operation, requested accessRequest, allowed ownDecision) (ownDecision, error) {
+func (s server) about(r *http.Request, o web.Operation, requested access.Request, allowed ownDecision) (ownDecision, error) {
 	id := strings.ToLower(r.PathValue(o.Resource))
-	if requested.thread != "" {
-		id = strings.ToLower(requested.thread)
+	if requested.Thread != "" {
+		id = strings.ToLower(requested.Thread)
 	}
 	switch {
 	case id == "":
 		return allowed, nil
-	case requested.resource == "threads":
+	case requested.Resource == "threads":
 		ref := threadRef(r.Context(), id)
 		t, err := s.Threads.Get(r.Context(), ref)
-		if allowed.absent = fault.Is(err, fault.NotFound); allowed.absent && requested.mayCome {
+		if allowed.absent = fault.Is(err, fault.NotFound); allowed.absent && requested.MayCome {
 			return allowed, nil
 		}
 		return allowed, matching404(err, allowed.filter, t.Metadata, thread.NotFound(ref))
-	case requested.resource == "assistants":
+	case requested.Resource == "assistants":
 		_, stored, err := s.named(r.Context(), r.PathValue(o.Resource))
 		return allowed, matching404(err, allowed.filter, stored.Metadata, assistant.NotFound(r.PathValue(o.Resource)))
-	case requested.resource == "crons" && o.Resource == "cron_id":
+	case requested.Resource == "crons" && o.Resource == "cron_id":
 		ref := cronRef(r.Context(), id)
 		stored, err := s.Crons.Get(r.Context(), ref)
 		return allowed, matching404(err, allowed.filter, stored.Metadata, cron.NotFound(ref))
@@ -186,7 +144,7 @@ func (s server) visible(ctx context.Context, ref thread.Ref) error {
 // mayRead returns no error if the request's user may read a thread, which the request does in
 // addition to its operation.
 func (s server) mayRead(ctx context.Context, ref thread.Ref) error {
-	filter, _, err := s.also(ctx, access{"threads", "read"}, map[string]any{"thread_id": ref.Thread})
+	filter, _, err := s.also(ctx, access.Of("threads:read"), map[string]any{"thread_id": ref.Thread})
 	if err != nil || filter.Empty() {
 		return err
 	}
@@ -197,7 +155,7 @@ func (s server) mayRead(ctx context.Context, ref thread.Ref) error {
 // also asks about another access that a request makes, in addition to its operation. It
 // returns the filter, and the metadata in the value as the handler has left it. If the
 // repository has no authentication of its own, everything is allowed.
-func (s server) also(ctx context.Context, to access, value map[string]any) (filter match.Filter, metadata json.RawMessage, err error) {
+func (s server) also(ctx context.Context, to access.Access, value map[string]any) (filter match.Filter, metadata json.RawMessage, err error) {
 	user := ownUser(ctx)
 	if user == nil {
 		given, _ := value[memberMetadata].(json.RawMessage)
@@ -220,7 +178,7 @@ func (s server) mayRun(ctx context.Context, a assistant.Assistant) error {
 	if ownUser(ctx) == nil || a.Assistant == assistant.DefaultID(a.Graph) {
 		return nil
 	}
-	filter, _, err := s.also(ctx, access{"assistants", "read"}, map[string]any{"assistant_id": a.Assistant})
+	filter, _, err := s.also(ctx, access.Of("assistants:read"), map[string]any{"assistant_id": a.Assistant})
 	return matching404(err, filter, a.Metadata, assistant.NotFound(a.Assistant))
 }
 

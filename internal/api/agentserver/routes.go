@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/agentserver/caller"
 	"github.com/slipway-run/slipway/internal/api/agentserver/description"
 	"github.com/slipway-run/slipway/internal/api/agentserver/strangers"
@@ -129,7 +130,7 @@ func Register(mux *web.Mux, config Config) error {
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: s.fail,
 	})
-	if err := checkRules(contract); err != nil {
+	if err := access.CheckContract(contract); err != nil {
 		return err
 	}
 	count := mux.Counted(nil)

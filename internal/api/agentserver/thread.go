@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
@@ -91,7 +92,7 @@ func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	if _, t.Metadata, err = s.also(ctx, access{"threads", "create"}, map[string]any{memberMetadata: t.Metadata}); err != nil {
+	if _, t.Metadata, err = s.also(ctx, access.Of("threads:create"), map[string]any{memberMetadata: t.Metadata}); err != nil {
 		return nil, err
 	}
 	copied, err := s.Threads.Copy(ctx, t, served(ctx).ThreadTTL())

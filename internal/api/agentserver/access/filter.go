@@ -1,4 +1,4 @@
-package agentserver
+package access
 
 import (
 	"encoding/json"
@@ -7,13 +7,14 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// parseOwnFilter reads the filter that metadata must match for a user, as the repository's own
+// parseFilter reads the filter that metadata must match for a user, as the repository's own
 // authentication says: {"owner": "ada"}, {"owner": {"$eq": "ada"}} and {"teams": {"$contains":
 // "red"}}, or several of them, all of which must hold. Any other filter that a handler returns
 // is an error, and lets no user in.
-func parseOwnFilter(raw json.RawMessage) (match.Filter, error) {
+func parseFilter(raw json.RawMessage) (match.Filter, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(state.OrNull(raw), &members); err != nil {
 		return match.Filter{}, fmt.Errorf("read the filter: %w", err)
@@ -29,7 +30,7 @@ func parseOwnFilter(raw json.RawMessage) (match.Filter, error) {
 		}
 		wanted[name] = condition
 	}
-	return match.Parse(object(wanted))
+	return match.Parse(record.Encode(wanted))
 }
 
 // conditionOf returns a condition in the form of package match: a value that is equal, or a

@@ -1,4 +1,4 @@
-package agentserver
+package access
 
 import (
 	"encoding/json"
@@ -11,7 +11,13 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+var (
+	null        = state.OrNull(nil)
+	emptyObject = state.OrEmpty(nil)
 )
 
 const (
@@ -21,16 +27,16 @@ const (
 	memberNamespace = "namespace"
 )
 
-// accessRequest is a request in the form in which the repository's own authentication decides about
+// Request is a request in the form in which the repository's own authentication decides about
 // it.
-type accessRequest struct {
-	access
-	// parts are decided about one by one: a batch has several parts.
-	parts []accessPart
-	// thread is the thread that the body names; "" if it names no thread.
-	thread string
-	// mayCome says that the thread may be created later, or that the request creates it.
-	mayCome bool
+type Request struct {
+	Access
+	// Parts are decided about one by one: a batch has several parts.
+	Parts []Part
+	// Thread is the thread that the body names; "" if it names no thread.
+	Thread string
+	// MayCome says that the thread may be created later, or that the request creates it.
+	MayCome bool
 	// batch says that the body is a list.
 	batch bool
 	// command is the body that contains the first part as its params; nil if the request is
@@ -38,9 +44,9 @@ type accessRequest struct {
 	command map[string]json.RawMessage
 }
 
-// accessPart is the body of a request, or one element of it, with the values from the path and
+// Part is the body of a request, or one element of it, with the values from the path and
 // the query.
-type accessPart struct {
+type Part struct {
 	body map[string]json.RawMessage
 	form
 	// ids are the ids in the path.
@@ -66,7 +72,7 @@ type form struct {
 }
 
 // forms has the forms of the accesses whose values differ from their bodies.
-var forms = map[access]form{
+var forms = map[Access]form{
 	{"threads", "create_run"}: {
 		nested: memberKwargs, top: []string{"assistant_id", memberMetadata, "multitask_strategy", "if_not_exists", "after_seconds"}, tagged: true,
 	},
@@ -81,7 +87,7 @@ var forms = map[access]form{
 
 // defaults has what handlers see for members that a body leaves out, so that they find the members
 // that the framework's servers always hand over.
-var defaults = map[access]map[string]json.RawMessage{
+var defaults = map[Access]map[string]json.RawMessage{
 	{"threads", "create"}: {"if_exists": json.RawMessage(`"raise"`)},
 	{"threads", "search"}: {"values": emptyObject, "status": null, "limit": json.RawMessage(`10`), "offset": json.RawMessage(`0`)},
 	{"threads", "create_run"}: {
@@ -108,9 +114,9 @@ var commandMembers = []string{
 	"checkpoint_id", "run_id", memberNamespace, "keys", "limit", "before",
 }
 
-// accessRequestOf reads a request that was checked.
-func accessRequestOf(r *http.Request, o web.Operation) (accessRequest, error) {
-	a := accessRequest{access: accessOf(o.Permission)}
+// Read reads a request that was checked.
+func Read(r *http.Request, o web.Operation) (Request, error) {
+	a := Request{Access: Of(o.Permission)}
 	text, err := web.CheckedBody(r)
 	if err != nil {
 		return a, err
@@ -121,58 +127,58 @@ func accessRequestOf(r *http.Request, o web.Operation) (accessRequest, error) {
 			return a, fmt.Errorf("read the batch: %w", err)
 		}
 	}
-	ids := pathParams(r)
+	ids := PathParams(r)
 	for _, body := range bodies {
-		part := accessPart{ids: ids}
+		part := Part{ids: ids}
 		if len(body) > 0 {
 			if err := json.Unmarshal(body, &part.body); err != nil {
 				return a, fmt.Errorf("read the body: %w", err)
 			}
 		}
-		a.parts = append(a.parts, part)
+		a.Parts = append(a.Parts, part)
 	}
 	a.read(r, o)
 	return a, nil
 }
 
 // read finds the form of the value, and reads the members of the body that concern the thread.
-func (a *accessRequest) read(r *http.Request, o web.Operation) {
-	if len(a.parts) == 0 { // an empty batch
-		a.parts = []accessPart{{}}
+func (a *Request) read(r *http.Request, o web.Operation) {
+	if len(a.Parts) == 0 { // an empty batch
+		a.Parts = []Part{{}}
 	}
-	first := a.parts[0].body
-	if a.action == actionOfCommand {
-		a.mayCome = stringOf(first["method"]) == "run.start"
-		if a.action = commandActions[stringOf(first["method"])]; a.action == "" {
-			a.action = "read"
+	first := a.Parts[0].body
+	if a.Action == actionOfCommand {
+		a.MayCome = stringOf(first["method"]) == "run.start"
+		if a.Action = commandActions[stringOf(first["method"])]; a.Action == "" {
+			a.Action = "read"
 		}
 		a.enter(first)
 		return
 	}
-	shape, known := forms[a.access]
+	shape, known := forms[a.Access]
 	if !known {
-		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.action) && r.Method != http.MethodGet && !o.NoMetadata
+		shape.tagged = slices.Contains([]string{"create", "update", "search"}, a.Action) && r.Method != http.MethodGet && !o.NoMetadata
 	}
 	if (r.Method != http.MethodGet || shape.inQuery) && !o.NoMetadata {
-		shape.unsent = defaults[a.access]
+		shape.unsent = defaults[a.Access]
 	}
-	for i := range a.parts {
-		a.parts[i].form = shape
+	for i := range a.Parts {
+		a.Parts[i].form = shape
 		if shape.inQuery {
-			a.parts[i].body = fromQuery(r)
+			a.Parts[i].body = fromQuery(r)
 		}
 	}
 	if strings.HasSuffix(o.Pattern, "/runs/cancel") {
-		a.thread = stringOf(first["thread_id"])
+		a.Thread = stringOf(first["thread_id"])
 	}
-	a.mayCome = strings.HasSuffix(o.Pattern, "/stream/events") || stringOf(first["if_not_exists"]) == string(IfNotExistsCreate)
+	a.MayCome = strings.HasSuffix(o.Pattern, "/stream/events") || stringOf(first["if_not_exists"]) == "create"
 }
 
 // enter takes the parameters of a command for the body.
-func (a *accessRequest) enter(command map[string]json.RawMessage) {
+func (a *Request) enter(command map[string]json.RawMessage) {
 	a.command = command
-	part := accessPart{ids: a.parts[0].ids, form: forms[a.access]}
-	part.unsent = defaults[a.access]
+	part := Part{ids: a.Parts[0].ids, form: forms[a.Access]}
+	part.unsent = defaults[a.Access]
 	if json.Unmarshal(state.OrNull(command["params"]), &part.body) != nil {
 		part.body = nil // the command refuses such parameters
 	}
@@ -181,7 +187,7 @@ func (a *accessRequest) enter(command map[string]json.RawMessage) {
 	maps.DeleteFunc(part.body, func(name string, _ json.RawMessage) bool {
 		return slices.ContainsFunc(commandMembers, func(known string) bool { return name != known && strings.EqualFold(name, known) })
 	})
-	a.parts[0] = part
+	a.Parts[0] = part
 }
 
 // fromQuery returns the members that the query has for an item of the store.
@@ -200,8 +206,8 @@ func stringOf(raw json.RawMessage) string {
 	return text
 }
 
-// value returns the value that a handler sees: the ids, and the members of the body.
-func (p accessPart) value() map[string]any {
+// Value returns the value that a handler sees: the ids, and the members of the body.
+func (p Part) Value() map[string]any {
 	value, nested := map[string]any{}, map[string]any{}
 	for name, member := range p.unsent {
 		value[name] = member
@@ -232,8 +238,8 @@ func (p accessPart) value() map[string]any {
 	return value
 }
 
-// become returns the part with the members of the value that a handler has returned.
-func (p accessPart) become(decided map[string]json.RawMessage) (accessPart, error) {
+// Become returns the part with the members of the value that a handler has returned.
+func (p Part) Become(decided map[string]json.RawMessage) (Part, error) {
 	if p.tagged && state.Present(decided[memberMetadata]) != nil && !state.IsObject(decided[memberMetadata]) {
 		return p, errors.New("own authorization: the metadata is not an object")
 	}
@@ -261,7 +267,7 @@ func (p accessPart) become(decided map[string]json.RawMessage) (accessPart, erro
 }
 
 // nestedIn returns the members of the body that are nested in the value.
-func (p accessPart) nestedIn(value map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+func (p Part) nestedIn(value map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	nested := map[string]json.RawMessage{}
 	if p.nested == "" {
 		return nested, nil
@@ -310,7 +316,7 @@ func dropNoConfigurable(kwargs map[string]json.RawMessage) {
 }
 
 // keepNamespace gives a body the namespace that a handler has left or made.
-func (p accessPart) keepNamespace(changed map[string]json.RawMessage, namespace json.RawMessage) error {
+func (p Part) keepNamespace(changed map[string]json.RawMessage, namespace json.RawMessage) error {
 	if p.namespace == "" {
 		return nil
 	}
@@ -325,17 +331,29 @@ func (p accessPart) keepNamespace(changed map[string]json.RawMessage, namespace 
 	return nil
 }
 
+// labels reads a namespace that a handler has made, whose labels are not empty and have no periods.
+func labels(raw json.RawMessage) ([]string, error) {
+	var names []string
+	if err := json.Unmarshal(state.OrNull(raw), &names); err != nil {
+		return nil, fmt.Errorf("read the namespace: %w", err)
+	}
+	if slices.ContainsFunc(names, func(label string) bool { return label == "" || strings.Contains(label, ".") }) {
+		return nil, fault.New(fault.Invalid, "The repository's own authentication has made a namespace with a label that is empty or has a period.")
+	}
+	return names, nil
+}
+
 // keepMetadata gives a body the metadata that a handler has left or made.
-func (p accessPart) keepMetadata(changed map[string]json.RawMessage, metadata json.RawMessage) {
+func (p Part) keepMetadata(changed map[string]json.RawMessage, metadata json.RawMessage) {
 	delete(changed, memberMetadata)
 	if state.Present(metadata) != nil && (string(metadata) != "{}" || state.Present(p.body[memberMetadata]) != nil) {
 		changed[memberMetadata] = metadata
 	}
 }
 
-// replace puts the values that the handlers have returned into the request.
-func (a accessRequest) replace(r *http.Request) error {
-	first := a.parts[0]
+// Replace puts the values that the handlers have returned into the request.
+func (a Request) Replace(r *http.Request) error {
+	first := a.Parts[0]
 	if first.inQuery {
 		sent, err := labels(first.body[memberNamespace])
 		if err != nil {
@@ -349,8 +367,8 @@ func (a accessRequest) replace(r *http.Request) error {
 	if r.Method == http.MethodGet || (len(first.body) == 0 && r.ContentLength == 0) {
 		return nil
 	}
-	bodies := make([]json.RawMessage, len(a.parts))
-	for i, part := range a.parts {
+	bodies := make([]json.RawMessage, len(a.Parts))
+	for i, part := range a.Parts {
 		bodies[i] = record.Encode(part.body)
 	}
 	switch {
