@@ -6,12 +6,13 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/base/optional"
@@ -52,10 +53,10 @@ func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequ
 	created, err := s.Assistants.Create(ctx, owner, strings.ToLower(optional.Text(body.AssistantID)), assistant.Content{
 		Graph: body.GraphID, Name: cmp.Or(optional.Text(body.Name), "Untitled"), Description: body.Description, Config: state.Present(body.Config), Context: state.Present(body.Context), Metadata: state.Present(body.Metadata),
 	})
-	if fault.Is(err, fault.Conflict) && body.AssistantID != nil && body.IfExists != nil && *body.IfExists == IfExistsDoNothing {
+	if fault.Is(err, fault.Conflict) && body.AssistantID != nil && body.IfExists != nil && *body.IfExists == model.IfExistsDoNothing {
 		created, err = s.standing(ctx, owner, *body.AssistantID, err)
 	}
-	return CreateAssistant200JSONResponse(showAssistant(created)), err
+	return CreateAssistant200JSONResponse(model.ShowAssistant(created)), err
 }
 
 // standing returns the assistant that already has an id, or the error conflict if that
@@ -71,7 +72,7 @@ func (s server) standing(ctx context.Context, owner assistant.Owner, assistantID
 // GetAssistant reads an assistant.
 func (s server) GetAssistant(ctx context.Context, request GetAssistantRequestObject) (GetAssistantResponseObject, error) {
 	_, stored, err := s.named(ctx, request.AssistantID)
-	return GetAssistant200JSONResponse(showAssistant(stored)), err
+	return GetAssistant200JSONResponse(model.ShowAssistant(stored)), err
 }
 
 // PatchAssistant makes a new version of an assistant.
@@ -85,7 +86,7 @@ func (s server) PatchAssistant(ctx context.Context, request PatchAssistantReques
 		Graph: body.GraphID, Name: body.Name, Description: body.Description,
 		Config: state.Present(body.Config), Context: state.Present(body.Context), Metadata: state.Present(body.Metadata),
 	})
-	return PatchAssistant200JSONResponse(showAssistant(changed)), err
+	return PatchAssistant200JSONResponse(model.ShowAssistant(changed)), err
 }
 
 // DeleteAssistant removes an assistant, and, if the request asks for it, the threads whose
@@ -141,14 +142,14 @@ func (s server) deleteThreadsOf(ctx context.Context, assistantID string) error {
 // SearchAssistants lists the assistants that match.
 func (s server) SearchAssistants(ctx context.Context, request SearchAssistantsRequestObject) (SearchAssistantsResponseObject, error) {
 	body := request.Body
-	owner, search, err := s.assistantSearch(ctx, AssistantCount{GraphID: body.GraphID, Metadata: body.Metadata, Name: body.Name})
+	owner, search, err := s.assistantSearch(ctx, model.AssistantCount{GraphID: body.GraphID, Metadata: body.Metadata, Name: body.Name})
 	if err != nil {
 		return nil, err
 	}
 	search.SortBy, search.Ascending = string(optional.Or(body.SortBy, "")), isAscending(body.SortOrder)
 	search.Limit, search.Offset = optional.Or(body.Limit, 10), optional.Or(body.Offset, 0)
 	assistants, total, err := s.Assistants.Search(ctx, owner, search)
-	return page[Assistant]{items: web.ShowAll(assistants, showAssistant), selected: body.Select, offset: search.Offset, more: total > search.Offset+len(assistants), total: total}, err
+	return page[model.Assistant]{items: web.ShowAll(assistants, model.ShowAssistant), selected: body.Select, offset: search.Offset, more: total > search.Offset+len(assistants), total: total}, err
 }
 
 // CountAssistants counts the assistants that match.
@@ -161,7 +162,7 @@ func (s server) CountAssistants(ctx context.Context, request CountAssistantsRequ
 	return CountAssistants200JSONResponse(total), err
 }
 
-func (s server) assistantSearch(ctx context.Context, body AssistantCount) (assistant.Owner, assistant.Search, error) {
+func (s server) assistantSearch(ctx context.Context, body model.AssistantCount) (assistant.Owner, assistant.Search, error) {
 	owner, err := s.owner(ctx)
 	filter, problem := match.Parse(state.Present(body.Metadata))
 	return owner, assistant.Search{Graph: optional.Text(body.GraphID), Name: optional.Text(body.Name), Metadata: filter.And(ownDecisionOf(ctx).filter)}, errors.Join(err, problem)
@@ -180,7 +181,7 @@ func (s server) ListAssistantVersions(ctx context.Context, request ListAssistant
 	versions, err := s.Assistants.Versions(ctx, owner, stored.Assistant, assistant.Search{
 		Metadata: filter, Limit: optional.Or(request.Body.Limit, 10), Offset: optional.Or(request.Body.Offset, 0),
 	})
-	return ListAssistantVersions200JSONResponse(web.ShowAll(versions, showAssistant)), err
+	return ListAssistantVersions200JSONResponse(web.ShowAll(versions, model.ShowAssistant)), err
 }
 
 // SetLatestAssistantVersion makes a version the version that runs use.
@@ -192,21 +193,12 @@ func (s server) SetLatestAssistantVersion(
 		return nil, err
 	}
 	changed, err := s.Assistants.SetLatest(ctx, owner, stored.Assistant, request.Body.Version)
-	return SetLatestAssistantVersion200JSONResponse(showAssistant(changed)), err
-}
-
-// showAssistant returns an assistant in the form that the interface has.
-func showAssistant(a assistant.Assistant) Assistant {
-	return Assistant{
-		AssistantID: a.Assistant, GraphID: a.Graph, Name: a.Name, Description: a.Description, Version: a.Version,
-		Config: state.OrEmpty(a.Config), Context: state.OrEmpty(a.Context), Metadata: state.OrEmpty(a.Metadata),
-		CreatedAt: clock.Format(a.Created), UpdatedAt: clock.Format(a.Updated),
-	}
+	return SetLatestAssistantVersion200JSONResponse(model.ShowAssistant(changed)), err
 }
 
 // runnable returns the assistant that a request to run names, and lays the request's
 // configuration, context and metadata over the assistant's.
-func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assistant, error) {
+func (s server) runnable(ctx context.Context, body *model.RunCreate) (assistant.Assistant, error) {
 	d := served(ctx)
 	if d.Active == "" {
 		return assistant.Assistant{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
@@ -36,8 +38,8 @@ func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (
 	return CancelRun204Response{}, nil
 }
 
-func actionOf(action *CancelAction) run.Action {
-	return run.Action(optional.Or(action, CancelActionInterrupt))
+func actionOf(action *model.CancelAction) run.Action {
+	return run.Action(optional.Or(action, model.CancelActionInterrupt))
 }
 
 // CancelRuns ends the runs of a status, or some of a thread.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -35,7 +37,7 @@ func (c command) inputRespond(p respondParams) (any, *int64, error) {
 		responses = []answered{p.answered}
 	}
 	if len(responses) == 0 || slices.ContainsFunc(responses, func(a answered) bool { return a.ID == "" }) {
-		return nil, nil, refused(InvalidArgument, "input.respond requires an interrupt_id for each response, and at least one response.")
+		return nil, nil, refused(model.InvalidArgument, "input.respond requires an interrupt_id for each response, and at least one response.")
 	}
 	assistantID, config, err := c.lastUsed(p.Config)
 	if err != nil {
@@ -74,7 +76,7 @@ func (c command) startAnswer(answer startParams, strict bool) (*int64, error) {
 		}
 	}
 	if fault.Is(err, fault.Conflict) {
-		err = refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
+		err = refused(model.NoSuchInterrupt, "The thread has been answered meanwhile.")
 	}
 	return before, err
 }
@@ -100,11 +102,11 @@ func (c command) waitsFor(resume map[string]json.RawMessage) error {
 		return err
 	}
 	if len(interrupts) == 0 {
-		return refused(InvalidArgument, "input.respond can only be used while the thread waits for an answer.")
+		return refused(model.InvalidArgument, "input.respond can only be used while the thread waits for an answer.")
 	}
 	for id := range resume {
-		if !slices.ContainsFunc(interrupts, func(q Interrupt) bool { return q.ID == id }) {
-			return refused(NoSuchInterrupt, "The thread does not wait for an answer to the interrupt %.64q.", id)
+		if !slices.ContainsFunc(interrupts, func(q model.Interrupt) bool { return q.ID == id }) {
+			return refused(model.NoSuchInterrupt, "The thread does not wait for an answer to the interrupt %.64q.", id)
 		}
 	}
 	return nil
@@ -119,7 +121,7 @@ func (c command) lastUsed(sent json.RawMessage) (assistantID string, config json
 		newest.AssistantID, err = c.assistantOfThread(missing)
 	}
 	if config = state.Present(sent); config == nil {
-		config = withoutCheckpoint(newest.Config)
+		config = model.WithoutCheckpoint(newest.Config)
 	}
 	return newest.AssistantID, config, err
 }
@@ -146,37 +148,7 @@ func (c command) newest() (run.Run, error) {
 		return run.Run{}, err
 	}
 	if len(runs) == 0 {
-		return run.Run{}, refused(NoSuchRun, "The thread has no run yet.")
+		return run.Run{}, refused(model.NoSuchRun, "The thread has no run yet.")
 	}
 	return runs[0], nil
-}
-
-// checkpointMembers are the members of configurable that name a checkpoint.
-var checkpointMembers = []string{"checkpoint_id", "checkpoint_ns", "checkpoint_map"}
-
-// withoutCheckpoint returns the configuration of a run for another run, which continues from
-// the newest state, without more members of configurable.
-func withoutCheckpoint(config json.RawMessage, more ...string) json.RawMessage {
-	members, configurable := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if state.Present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(state.OrNull(members["configurable"]), &configurable) != nil {
-		return config
-	}
-	for _, name := range slices.Concat(checkpointMembers, more) {
-		delete(configurable, name)
-	}
-	if len(configurable) > 0 {
-		members["configurable"] = record.Encode(configurable)
-	} else {
-		delete(members, "configurable")
-	}
-	return record.Encode(members)
-}
-
-func namesCheckpoint(config json.RawMessage) bool {
-	var c struct {
-		Configurable struct {
-			ID string `json:"checkpoint_id"`
-		} `json:"configurable"`
-	}
-	return json.Unmarshal(config, &c) == nil && c.Configurable.ID != ""
 }

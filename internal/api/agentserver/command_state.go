@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -24,7 +26,7 @@ type stateGetParams struct {
 }
 
 func (c command) stateGet(p stateGetParams) (any, *int64, error) {
-	threadState, err := c.server.state(c.ctx, c.ref, checkpointRef{NS: strings.Join(p.Namespace, "|")}, false)
+	threadState, err := c.server.state(c.ctx, c.ref, model.CheckpointRef{NS: strings.Join(p.Namespace, "|")}, false)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil, refused(noState(p.Namespace), "%v", err)
 	}
@@ -52,11 +54,11 @@ func (c command) stateGet(p stateGetParams) (any, *int64, error) {
 }
 
 // noState returns the error code for a state that does not exist.
-func noState(namespace []string) CommandAnswerError {
+func noState(namespace []string) model.CommandAnswerError {
 	if len(namespace) > 0 {
-		return NoSuchNamespace
+		return model.NoSuchNamespace
 	}
-	return NoSuchRun
+	return model.NoSuchRun
 }
 
 // checkpointSummary is a checkpoint in a list.
@@ -78,20 +80,20 @@ type checkpointsParams struct {
 
 func (c command) stateCheckpoints(p checkpointsParams) (any, *int64, error) {
 	if p.Limit != nil && (*p.Limit < 1 || *p.Limit > mostCheckpoints) {
-		return nil, nil, refused(InvalidArgument, "limit should be between 1 and %d.", mostCheckpoints)
+		return nil, nil, refused(model.InvalidArgument, "limit should be between 1 and %d.", mostCheckpoints)
 	}
-	query := ThreadHistoryFind{Limit: p.Limit}
+	query := model.ThreadHistoryFind{Limit: p.Limit}
 	if p.Before != "" {
 		query.Before = record.Encode(p.Before)
 	}
 	if ns := strings.Join(p.Namespace, "|"); ns != "" {
-		query.Checkpoint = &Checkpoint{CheckpointNs: &ns}
+		query.Checkpoint = &model.Checkpoint{CheckpointNs: &ns}
 	}
 	states, err := c.server.history(c.ctx, c.ref.Thread, query, "body")
 	if fault.Is(err, fault.NotFound) {
 		code := noState(p.Namespace)
 		if p.Before != "" {
-			code = NoSuchCheckpoint
+			code = model.NoSuchCheckpoint
 		}
 		return nil, nil, refused(code, "%v", err)
 	}
@@ -120,13 +122,13 @@ type forkParams struct {
 
 func (c command) stateFork(p forkParams) (any, *int64, error) {
 	if p.CheckpointID == "" {
-		return nil, nil, refused(InvalidArgument, "state.fork requires a checkpoint_id.")
+		return nil, nil, refused(model.InvalidArgument, "state.fork requires a checkpoint_id.")
 	}
 	assistantID, config, err := c.lastUsed(p.Config)
 	if err != nil {
 		return nil, nil, err
 	}
-	created, before, err := c.start(startParams{AssistantID: assistantID, Input: p.Input, Config: withCheckpoint(config, checkpointRef{ID: p.CheckpointID})})
+	created, before, err := c.start(startParams{AssistantID: assistantID, Input: p.Input, Config: model.WithCheckpoint(config, model.CheckpointRef{ID: p.CheckpointID})})
 	return map[string]string{"run_id": created.Run, "thread_id": c.ref.Thread}, before, err
 }
 
@@ -148,7 +150,7 @@ func (c command) agentTree(p treeParams) (any, *int64, error) {
 	of, err := c.newest()
 	if err == nil && p.RunID != "" {
 		if of, err = c.server.Runs.Get(c.ctx, runRef(c.ctx, c.ref.Thread, p.RunID)); fault.Is(err, fault.NotFound) {
-			err = refused(NoSuchRun, "%v", err)
+			err = refused(model.NoSuchRun, "%v", err)
 		}
 	}
 	if err != nil {

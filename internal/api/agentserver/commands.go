@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/protocol"
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -42,7 +44,7 @@ func reading[P any](do func(command, P) (any, *int64, error)) func(command, json
 	return func(c command, params json.RawMessage) (any, *int64, error) {
 		var p P
 		if err := json.Unmarshal(params, &p); err != nil {
-			return nil, nil, refused(InvalidArgument, "The command's params do not have the required shape: %v.", err)
+			return nil, nil, refused(model.InvalidArgument, "The command's params do not have the required shape: %v.", err)
 		}
 		return do(c, p)
 	}
@@ -50,13 +52,13 @@ func reading[P any](do func(command, P) (any, *int64, error)) func(command, json
 
 // commandError is an error of the protocol: its code, and a sentence.
 type commandError struct {
-	code    CommandAnswerError
+	code    model.CommandAnswerError
 	message string
 }
 
 func (e *commandError) Error() string { return e.message }
 
-func refused(code CommandAnswerError, format string, args ...any) error {
+func refused(code model.CommandAnswerError, format string, args ...any) error {
 	return &commandError{code, fmt.Sprintf(format, args...)}
 }
 
@@ -68,11 +70,11 @@ func (s server) SendCommand(ctx context.Context, request SendCommandRequestObjec
 
 // command answers a command. An error that it returns is an error of the server or of the
 // credentials; clients get such an error as they do from every other endpoint.
-func (s server) command(ctx context.Context, ref thread.Ref, sent Command) (CommandAnswer, error) {
-	answer := CommandAnswer{Type: CommandAnswerTypeSuccess, ID: sent.ID}
+func (s server) command(ctx context.Context, ref thread.Ref, sent model.Command) (model.CommandAnswer, error) {
+	answer := model.CommandAnswer{Type: model.CommandAnswerTypeSuccess, ID: sent.ID}
 	method, known := commandMethods[sent.Method]
 	if !known {
-		return answer, refuseBy(&answer, refused(UnknownCommand, "There is no command %.64q.", sent.Method))
+		return answer, refuseBy(&answer, refused(model.UnknownCommand, "There is no command %.64q.", sent.Method))
 	}
 	c := command{server: s, ctx: ctx, ref: ref}
 	result, before, err := method(c, state.OrEmpty(sent.Params))
@@ -85,7 +87,7 @@ func (s server) command(ctx context.Context, ref thread.Ref, sent Command) (Comm
 		}
 	}
 	answer.Result = record.Encode(result)
-	answer.Meta = &CommandMeta{ThreadID: &ref.Thread, AppliedThroughSeq: before}
+	answer.Meta = &model.CommandMeta{ThreadID: &ref.Thread, AppliedThroughSeq: before}
 	return answer, nil
 }
 
@@ -94,8 +96,8 @@ var ofClients = []fault.Kind{fault.Invalid, fault.NotFound, fault.Conflict, faul
 
 // refuseBy makes the answer an error of the protocol. If err has no error of the protocol, refuseBy
 // returns it.
-func refuseBy(answer *CommandAnswer, err error) error {
-	answer.Type = CommandAnswerTypeError
+func refuseBy(answer *model.CommandAnswer, err error) error {
+	answer.Type = model.CommandAnswerTypeError
 	if own, ok := errors.AsType[*commandError](err); ok {
 		answer.Error, answer.Message = own.code, own.message
 		return nil
@@ -104,7 +106,7 @@ func refuseBy(answer *CommandAnswer, err error) error {
 	if !ok || !slices.Contains(ofClients, known.Kind) {
 		return err
 	}
-	answer.Error, answer.Message = InvalidArgument, known.Message
+	answer.Error, answer.Message = model.InvalidArgument, known.Message
 	for _, detail := range known.Details {
 		answer.Message += fmt.Sprintf(" (%v: %s)", detail.Loc, detail.Msg)
 	}
@@ -122,12 +124,12 @@ func (c command) behind(run string) (*int64, error) {
 }
 
 func (command) refuse(json.RawMessage) (any, *int64, error) {
-	return nil, nil, refused(NotSupported, "This server does not offer this command here. A stream of events is a request of its own.")
+	return nil, nil, refused(model.NotSupported, "This server does not offer this command here. A stream of events is a request of its own.")
 }
 
 // shownModes are the stream modes that runs of this protocol ask of the agent.
-var shownModes = []StreamMode{
-	StreamModeValues, StreamModeUpdates, StreamModeMessagesTuple, StreamModeCustom, StreamModeTasks, StreamMode(protocol.MethodTools),
+var shownModes = []model.StreamMode{
+	model.StreamModeValues, model.StreamModeUpdates, model.StreamModeMessagesTuple, model.StreamModeCustom, model.StreamModeTasks, model.StreamMode(protocol.MethodTools),
 }
 
 // startParams are the parameters of run.start, and the other values that a run needs.
@@ -164,12 +166,12 @@ func (p *startParams) UnmarshalJSON(text []byte) error {
 func (c command) runStart(p startParams) (any, *int64, error) {
 	p.creates = true
 	if p.AssistantID == "" {
-		return nil, nil, refused(InvalidArgument, "run.start requires an assistant_id.")
+		return nil, nil, refused(model.InvalidArgument, "run.start requires an assistant_id.")
 	}
 	if isCommand(p.Input) {
 		p.command, p.Input = p.Input, nil
 	}
-	if state.Present(p.Input) != nil && !namesCheckpoint(p.Config) {
+	if state.Present(p.Input) != nil && !model.NamesCheckpoint(p.Config) {
 		asks, err := c.pending()
 		if err != nil {
 			return nil, nil, err
@@ -192,18 +194,18 @@ func isCommand(input json.RawMessage) bool {
 }
 
 // body returns the request for the same run at the endpoints of runs.
-func (p startParams) body() *RunCreate {
-	body := &RunCreate{
+func (p startParams) body() *model.RunCreate {
+	body := &model.RunCreate{
 		AssistantID: p.AssistantID, Input: p.Input, Command: p.command, Config: p.Config, Metadata: p.Metadata, FrameworkTracer: p.tracer,
 		StreamMode: shownModes, StreamSubgraphs: new(true), StrictResume: &p.strict,
 	}
 	// The protocol lets clients send any other value, too.
-	switch strategy := MultitaskStrategy(cmp.Or(p.Strategy, p.OtherStrategy)); strategy {
-	case MultitaskStrategyEnqueue, MultitaskStrategyInterrupt, MultitaskStrategyReject, MultitaskStrategyRollback:
+	switch strategy := model.MultitaskStrategy(cmp.Or(p.Strategy, p.OtherStrategy)); strategy {
+	case model.MultitaskStrategyEnqueue, model.MultitaskStrategyInterrupt, model.MultitaskStrategyReject, model.MultitaskStrategyRollback:
 		body.MultitaskStrategy = &strategy
 	}
 	if p.creates {
-		body.IfNotExists = new(IfNotExistsCreate)
+		body.IfNotExists = new(model.IfNotExistsCreate)
 	}
 	return body
 }
@@ -216,8 +218,8 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 	created, err := c.server.create(c.ctx, c.ref.Thread, p.body(), run.Request{})
 	if err != nil {
 		config := state.Present(p.Config)
-		if fault.Is(err, fault.NotFound) && config != nil && namesCheckpoint(config) {
-			err = refused(NoSuchCheckpoint, "%v", err)
+		if fault.Is(err, fault.NotFound) && config != nil && model.NamesCheckpoint(config) {
+			err = refused(model.NoSuchCheckpoint, "%v", err)
 		}
 		return created, nil, err
 	}
@@ -227,7 +229,7 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 
 // pending returns the questions that the thread waits on. There are no such questions if the
 // thread is busy or does not exist yet.
-func (c command) pending() ([]Interrupt, error) {
+func (c command) pending() ([]model.Interrupt, error) {
 	t, err := c.server.Threads.Get(c.ctx, c.ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
@@ -235,5 +237,5 @@ func (c command) pending() ([]Interrupt, error) {
 	if err != nil || t.Lock.Busy {
 		return nil, err
 	}
-	return questions(t.Interrupts), nil
+	return model.Questions(t.Interrupts), nil
 }

@@ -1,12 +1,13 @@
 package agentserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/cron"
@@ -15,7 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/agentserver/access"
 	"github.com/slipway-run/slipway/internal/api/web"
-	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/base/optional"
@@ -47,17 +47,17 @@ func (s server) CreateThreadCron(ctx context.Context, request CreateThreadCronRe
 	return CreateThreadCron200JSONResponse(created), err
 }
 
-func (s server) createCron(ctx context.Context, threadID string, body *CronCreate) (Cron, error) {
+func (s server) createCron(ctx context.Context, threadID string, body *model.CronCreate) (model.Cron, error) {
 	d := served(ctx)
 	if d.Active == "" {
-		return Cron{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
+		return model.Cron{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
 	}
 	_, named, err := s.named(ctx, body.AssistantID)
 	if err == nil {
 		err = s.mayRun(ctx, named)
 	}
 	if err != nil {
-		return Cron{}, err
+		return model.Cron{}, err
 	}
 	content := cron.Content{
 		Graph: named.Graph, AssistantID: named.Assistant, Thread: threadID, Schedule: body.Schedule, Enabled: true,
@@ -69,18 +69,18 @@ func (s server) createCron(ctx context.Context, threadID string, body *CronCreat
 		OnRunCompleted: body.OnRunCompleted, StreamMode: body.StreamMode, StreamSubgraphs: body.StreamSubgraphs, Timezone: body.Timezone, Webhook: body.Webhook,
 	}.apply(ctx, s, &content)
 	if err != nil {
-		return Cron{}, err
+		return model.Cron{}, err
 	}
 	// The cron's runs belong to the user that made the cron. The headers belong to this
 	// request only.
 	content.Request.Caller = &graph.Caller{User: callerOf(ctx).User}
 	created, err := s.Crons.Create(ctx, d.Workspace, d.Deployment, content)
-	return showCron(created), err
+	return model.ShowCron(created), err
 }
 
 // cronChange is a change of a cron that a request asks for. A member that is absent or null
 // changes nothing, except that a null end removes the end. Metadata is merged on the first level.
-type cronChange CronPatch
+type cronChange model.CronPatch
 
 func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error {
 	input, err := runInput(p.Input)
@@ -96,7 +96,7 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 	}
 	c.Enabled = optional.Or(p.Enabled, c.Enabled)
 	if p.OnRunCompleted != nil {
-		c.Keep = *p.OnRunCompleted == OnRunCompletedKeep
+		c.Keep = *p.OnRunCompleted == model.OnRunCompletedKeep
 	}
 	request := &c.Request
 	if input.JSON() != nil {
@@ -115,12 +115,12 @@ func (p cronChange) apply(ctx context.Context, s server, c *cron.Content) error 
 			return err
 		}
 	}
-	request.Strategy = run.Strategy(optional.Or(p.MultitaskStrategy, MultitaskStrategy(request.Strategy)))
+	request.Strategy = run.Strategy(optional.Or(p.MultitaskStrategy, model.MultitaskStrategy(request.Strategy)))
 	if len(p.StreamMode) > 0 {
 		request.StreamModes = streamModes(p.StreamMode)
 	}
 	request.StreamSubgraphs = optional.Or(p.StreamSubgraphs, request.StreamSubgraphs)
-	request.Durability = string(optional.Or(p.Durability, Durability(request.Durability)))
+	request.Durability = string(optional.Or(p.Durability, model.Durability(request.Durability)))
 	if optional.Text(p.Webhook) == "" {
 		return nil
 	}
@@ -143,7 +143,7 @@ func endTime(raw json.RawMessage, timezone string) (time.Time, error) {
 // GetCron reads a cron.
 func (s server) GetCron(ctx context.Context, request GetCronRequestObject) (GetCronResponseObject, error) {
 	stored, err := s.Crons.Get(ctx, cronRef(ctx, request.CronID))
-	return GetCron200JSONResponse(showCron(stored)), err
+	return GetCron200JSONResponse(model.ShowCron(stored)), err
 }
 
 // PatchCron changes a cron.
@@ -155,7 +155,7 @@ func (s server) PatchCron(ctx context.Context, request PatchCronRequestObject) (
 	changed, err := s.Crons.Update(ctx, cronRef(ctx, request.CronID), func(c *cron.Content) {
 		_ = change.apply(ctx, s, c) // it was checked
 	})
-	return PatchCron200JSONResponse(showCron(changed)), err
+	return PatchCron200JSONResponse(model.ShowCron(changed)), err
 }
 
 // DeleteCron removes a cron.
@@ -166,7 +166,7 @@ func (s server) DeleteCron(ctx context.Context, request DeleteCronRequestObject)
 // SearchCrons lists the crons that match.
 func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObject) (SearchCronsResponseObject, error) {
 	body := request.Body
-	search, err := s.cronSearch(ctx, CronCount{AssistantID: body.AssistantID, Metadata: body.Metadata, ThreadID: body.ThreadID})
+	search, err := s.cronSearch(ctx, model.CronCount{AssistantID: body.AssistantID, Metadata: body.Metadata, ThreadID: body.ThreadID})
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObjec
 	search.Window = record.Window{Limit: optional.Or(body.Limit, 10), Offset: optional.Or(body.Offset, 0)}
 	d := served(ctx)
 	crons, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
-	return page[Cron]{items: web.ShowAll(crons, showCron), selected: body.Select, offset: search.Offset, more: total > search.Offset+len(crons), total: total}, err
+	return page[model.Cron]{items: web.ShowAll(crons, model.ShowCron), selected: body.Select, offset: search.Offset, more: total > search.Offset+len(crons), total: total}, err
 }
 
 // CountCrons counts the crons that match.
@@ -190,7 +190,7 @@ func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject)
 
 // cronSearch returns the search for crons that match. A cron shows what its runs ask its thread, so
 // the request's user must also be allowed to see the thread.
-func (s server) cronSearch(ctx context.Context, criteria CronCount) (cron.Search, error) {
+func (s server) cronSearch(ctx context.Context, criteria model.CronCount) (cron.Search, error) {
 	filter, err := match.Parse(state.Present(criteria.Metadata))
 	if err != nil {
 		return cron.Search{}, err
@@ -213,27 +213,4 @@ func (s server) cronSearch(ctx context.Context, criteria CronCount) (cron.Search
 func cronRef(ctx context.Context, cronID string) cron.Ref {
 	d := served(ctx)
 	return cron.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Cron: strings.ToLower(cronID)}
-}
-
-// showCron returns a cron in the form that the interface has.
-func showCron(c cron.Cron) Cron {
-	shown := Cron{
-		CronID: c.Cron, AssistantID: c.AssistantID, Schedule: c.Schedule, Enabled: c.Enabled, Metadata: state.OrEmpty(c.Metadata),
-		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
-		Payload: object(map[string]any{
-			"assistant_id": c.AssistantID, "input": c.Request.Input, "config": c.Config(), "context": state.OrEmpty(c.Request.Context),
-			"webhook": optional.Of(c.Request.Webhook), "interrupt_before": state.OrNull(c.Request.InterruptBefore), "interrupt_after": state.OrNull(c.Request.InterruptAfter),
-			"multitask_strategy": c.Request.Strategy, "stream_mode": c.Request.StreamModes, "stream_subgraphs": c.Request.StreamSubgraphs,
-			"durability": cmp.Or(c.Request.Durability, string(DurabilityAsync)),
-		}),
-		ThreadID: optional.Of(c.Thread), Timezone: optional.Of(c.Timezone),
-	}
-	if c.Thread == "" {
-		completed := OnRunCompletedDelete
-		if c.Keep {
-			completed = OnRunCompletedKeep
-		}
-		shown.OnRunCompleted = &completed
-	}
-	return shown
 }

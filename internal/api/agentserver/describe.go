@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/api/agentserver/description"
@@ -201,15 +203,15 @@ func (s server) GetAssistantSubgraph(ctx context.Context, request GetAssistantSu
 
 // subgraphs returns the subgraphs of a graph by namespace. With a namespace, it returns that
 // subgraph, and also the subgraphs within it if recurse is set.
-func subgraphs(g graph.GraphDescription, namespace string, recurse bool) GraphSubgraphs {
-	shown := GraphSubgraphs{}
+func subgraphs(g graph.GraphDescription, namespace string, recurse bool) model.GraphSubgraphs {
+	shown := model.GraphSubgraphs{}
 	for ns, inner := range g.Subgraphs {
 		wanted := ns == namespace || (recurse && strings.HasPrefix(ns, namespace+"|"))
 		if namespace == "" {
 			wanted = recurse || !strings.Contains(ns, "|")
 		}
 		if wanted {
-			shown[ns] = SubgraphSchemas{
+			shown[ns] = model.SubgraphSchemas{
 				InputSchema: schemaOrNil(inner.InputSchema), OutputSchema: schemaOrNil(inner.OutputSchema), StateSchema: schemaOrNil(inner.StateSchema),
 				ConfigSchema: schemaOrNil(inner.ConfigSchema), ContextSchema: schemaOrNil(inner.ContextSchema),
 			}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -16,27 +18,27 @@ import (
 
 // GetThreadHistory lists a thread's states, newest first.
 func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRequestObject) (GetThreadHistoryResponseObject, error) {
-	query := ThreadHistoryFind{Limit: request.Params.Limit}
+	query := model.ThreadHistoryFind{Limit: request.Params.Limit}
 	if before := request.Params.Before; before != nil && *before != "" {
 		if query.Before = json.RawMessage(*before); !json.Valid(query.Before) || query.Before[0] != '{' {
 			query.Before = record.Encode(*before)
 		}
 	}
 	states, err := s.history(ctx, request.ThreadID, query, "query")
-	return statesAnswer{states, request.Params.Select}, err
+	return statesAnswer{model.ShownStates{States: states, Selected: request.Params.Select}}, err
 }
 
 // FindThreadHistory lists a thread's states, newest first, with the filters of a body.
 func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error) {
-	query := optional.Or(request.Body, ThreadHistoryFind{})
+	query := optional.Or(request.Body, model.ThreadHistoryFind{})
 	query.Limit = new(optional.Or(query.Limit, 1))
 	states, err := s.history(ctx, request.ThreadID, query, "body")
-	return statesAnswer{states, query.Select}, err
+	return statesAnswer{model.ShownStates{States: states, Selected: query.Select}}, err
 }
 
-func (s server) history(ctx context.Context, threadID string, query ThreadHistoryFind, where string) ([]ThreadState, error) {
+func (s server) history(ctx context.Context, threadID string, query model.ThreadHistoryFind, where string) ([]model.ThreadState, error) {
 	ref := threadRef(ctx, threadID)
-	at, err := checkpointRefOf(query.Checkpoint, nil)
+	at, err := model.ReadCheckpoint(query.Checkpoint, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func (s server) history(ctx context.Context, threadID string, query ThreadHistor
 	}
 	if at.ID != "" {
 		one, err := s.state(ctx, ref, at, false)
-		return []ThreadState{one}, err
+		return []model.ThreadState{one}, err
 	}
 	t, err := s.Runs.Seal(ctx, ref)
 	if err != nil {
@@ -61,11 +63,11 @@ func (s server) history(ctx context.Context, threadID string, query ThreadHistor
 		}
 	}
 	snapshots, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, state.Present(query.Metadata)))
-	return web.ShowAll(snapshots, func(c thread.Snapshot) ThreadState { return showState(t, c, nil) }), err
+	return web.ShowAll(snapshots, func(c thread.Snapshot) model.ThreadState { return model.ShowState(t, c, nil) }), err
 }
 
 // subgraphStates lists the states of a subgraph, newest first.
-func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpointRef, query ThreadHistoryFind, limit int, where string) ([]ThreadState, error) {
+func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at model.CheckpointRef, query model.ThreadHistoryFind, limit int, where string) ([]model.ThreadState, error) {
 	before, err := beforeOf(query.Before, where)
 	if err != nil {
 		return nil, err
@@ -75,7 +77,9 @@ func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at checkpoin
 		wanted.Match = func(c thread.Subgraph) bool { return matches(c.Metadata) }
 	}
 	subgraphs, err := s.subgraphHistory(ctx, ref, at, wanted)
-	return web.ShowAll(subgraphs, func(c thread.Subgraph) ThreadState { return inside{ref.Thread, c.RootID, nil}.state(c) }), err
+	return web.ShowAll(subgraphs, func(c thread.Subgraph) model.ThreadState {
+		return model.ShowSubgraph(ref.Thread, c, nil)
+	}), err
 }
 
 // beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself,
@@ -107,7 +111,7 @@ func matching(threadID string, filter json.RawMessage) func(thread.Checkpoint) b
 	if matches == nil {
 		return nil
 	}
-	return func(c thread.Checkpoint) bool { return matches(record.Encode(metadataOf(threadID, c))) }
+	return func(c thread.Checkpoint) bool { return matches(record.Encode(model.MetadataOf(threadID, c))) }
 }
 
 func matchingText(filter json.RawMessage) func(json.RawMessage) bool {

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver/a2a"
@@ -79,10 +81,10 @@ func (s server) GetAgentCard(ctx context.Context, request GetAgentCardRequestObj
 }
 
 // card describes an assistant to clients of the Agent2Agent protocol.
-func (s server) card(ctx context.Context, assistant string) (AgentCard, error) {
+func (s server) card(ctx context.Context, assistant string) (model.AgentCard, error) {
 	agent, err := s.agents(ctx, nil).Find(ctx, assistant)
 	if err != nil {
-		return AgentCard{}, err
+		return model.AgentCard{}, err
 	}
 	d := served(ctx)
 	at := s.AgentURL(ctx, d.Deployment)

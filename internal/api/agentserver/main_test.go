@@ -16,6 +16,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/agent/assistant"
 	"github.com/slipway-run/slipway/internal/agent/cron"
@@ -219,8 +221,8 @@ func (counted) Text(_ context.Context, _, deployment string) (string, error) {
 	return "requests_of_" + deployment + " 1\n", nil
 }
 
-func (counted) Figures(_ context.Context, _, deployment string) (agentserver.Figures, error) {
-	return agentserver.Figures{"requests": {{Labels: map[string]string{"deployment": deployment}, Value: new(1.0)}}}, nil
+func (counted) Figures(_ context.Context, _, deployment string) (model.Figures, error) {
+	return model.Figures{"requests": {{Labels: map[string]string{"deployment": deployment}, Value: new(1.0)}}}, nil
 }
 
 // at is a compute.Target. All its releases answer at one endpoint.

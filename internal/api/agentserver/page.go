@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/base/optional"
 )
@@ -77,6 +79,6 @@ func (p page[T]) VisitSearchAssistantsResponse(w http.ResponseWriter) error { re
 func (p page[T]) VisitSearchCronsResponse(w http.ResponseWriter) error      { return p.write(w) }
 func (p page[T]) VisitSearchThreadsResponse(w http.ResponseWriter) error    { return p.write(w) }
 
-func isAscending(order *SortOrder) bool { return optional.Or(order, "") == SortOrderAsc }
+func isAscending(order *model.SortOrder) bool { return optional.Or(order, "") == model.SortOrderAsc }
 
 func isID(s string) bool { return id.Valid(s) }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -29,7 +31,7 @@ func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (
 }
 
 func showCreated(r run.Run) CreateRun200JSONResponse {
-	return CreateRun200JSONResponse{Body: showRun(r), Headers: CreateRun200ResponseHeaders{ContentLocation: location(r.Ref)}}
+	return CreateRun200JSONResponse{Body: model.ShowRun(r), Headers: CreateRun200ResponseHeaders{ContentLocation: location(r.Ref)}}
 }
 
 // CreateRunWait creates a run and answers with its final values.
@@ -42,7 +44,7 @@ func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestO
 }
 
 // waitFor returns the answer that waits for a run that the request has created.
-func (s server) waitFor(ctx context.Context, created run.Run, body *RunCreate) *finalValues {
+func (s server) waitFor(ctx context.Context, created run.Run, body *model.RunCreate) *finalValues {
 	f := &finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), tie: tie{cancel: cancels(body)}}
 	s.expectFirst(ctx, f.ref, f.cancel, untilDeadline(ctx))
 	return f
@@ -83,7 +85,7 @@ func (s server) endOf(created run.Run) func(context.Context) (*run.Run, error) {
 // GetRun reads a run.
 func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error) {
 	stored, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
-	return GetRun200JSONResponse(showRun(stored)), err
+	return GetRun200JSONResponse(model.ShowRun(stored)), err
 }
 
 // ListRuns lists a thread's runs, newest first.
@@ -102,13 +104,13 @@ func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (Li
 	if err != nil {
 		return nil, err
 	}
-	selected := web.ShowAll(request.Params.Select, func(field RunField) string { return string(field) })
-	return page[Run]{items: web.ShowAll(runs, showRun), selected: selected, offset: filter.Offset, more: more}, nil
+	selected := web.ShowAll(request.Params.Select, func(field model.RunField) string { return string(field) })
+	return page[model.Run]{items: web.ShowAll(runs, model.ShowRun), selected: selected, offset: filter.Offset, more: more}, nil
 }
 
 // create checks a request to run and creates the run. also has the Notes of the request, and says
 // whether it is Streamed.
-func (s server) create(ctx context.Context, threadID string, body *RunCreate, also run.Request) (run.Run, error) {
+func (s server) create(ctx context.Context, threadID string, body *model.RunCreate, also run.Request) (run.Run, error) {
 	own := ownMetadata(body)
 	request, err := s.request(ctx, body)
 	if err != nil {
@@ -117,7 +119,7 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate, al
 	request.Notes, request.Streamed = also.Notes, also.Streamed
 	ref := threadRef(ctx, threadID)
 	// A thread that does not exist has no checkpoint to continue from.
-	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate
+	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == model.IfNotExistsCreate
 	if !ownDecisionOf(ctx).absent {
 		created, err := s.Runs.Create(ctx, ref, request)
 		if !makes || !fault.Is(err, fault.NotFound) {
@@ -153,7 +155,7 @@ func (s server) createOnNew(ctx context.Context, ref thread.Ref, metadata json.R
 }
 
 // request checks a request to run.
-func (s server) request(ctx context.Context, body *RunCreate) (run.Request, error) {
+func (s server) request(ctx context.Context, body *model.RunCreate) (run.Request, error) {
 	named, err := s.runnable(ctx, body)
 	if err != nil {
 		return run.Request{}, err
@@ -175,7 +177,7 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 		return run.Request{}, err
 	}
 	return run.Request{
-		AssistantID: named.Assistant, Graph: named.Graph, Strategy: run.Strategy(optional.Or(body.MultitaskStrategy, MultitaskStrategyEnqueue)), StreamModes: streamModes(body.StreamMode),
+		AssistantID: named.Assistant, Graph: named.Graph, Strategy: run.Strategy(optional.Or(body.MultitaskStrategy, model.MultitaskStrategyEnqueue)), StreamModes: streamModes(body.StreamMode),
 		Input: input, Command: command, Config: state.Present(body.Config), Context: state.Present(body.Context),
 		Metadata: state.Present(body.Metadata), InterruptBefore: state.Present(body.InterruptBefore), InterruptAfter: state.Present(body.InterruptAfter),
 		Fork: fork, Durability: string(optional.Or(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
@@ -203,22 +205,22 @@ func (s server) webhookOf(ctx context.Context, url *string) (string, error) {
 
 // durability reads when checkpoints are written, also in the older form of the parameter; nil
 // if the client does not say when.
-func durability(sent *Durability, during *bool) *Durability {
+func durability(sent *model.Durability, during *bool) *model.Durability {
 	if sent != nil || during == nil {
 		return sent
 	}
 	if *during {
-		return new(DurabilityAsync)
+		return new(model.DurabilityAsync)
 	}
-	return new(DurabilityExit)
+	return new(model.DurabilityExit)
 }
 
 // forkOf reads the checkpoint from which a run is to continue; nil is the newest. Clients also
 // send the checkpoint in the configuration. forkOf puts it into the configuration, which names
 // it to the agent.
-func forkOf(body *RunCreate) (*run.Fork, error) {
+func forkOf(body *model.RunCreate) (*run.Fork, error) {
 	var config struct {
-		Configurable *Checkpoint `json:"configurable"`
+		Configurable *model.Checkpoint `json:"configurable"`
 	}
 	named := body.Checkpoint
 	if named == nil && optional.Text(body.CheckpointID) == "" && state.Present(body.Config) != nil {
@@ -226,40 +228,24 @@ func forkOf(body *RunCreate) (*run.Fork, error) {
 			named = config.Configurable
 		}
 	}
-	at, err := checkpointRefOf(named, body.CheckpointID)
+	at, err := model.ReadCheckpoint(named, body.CheckpointID)
 	if err != nil || (at.ID == "" && at.NS == "") {
 		return nil, err
 	}
 	if at.ID == "" {
 		return nil, fault.New(fault.Invalid, "The checkpoint of the subgraph %s needs a checkpoint_map, which names that of the graph under \"\".", at.NS)
 	}
-	body.Config = withCheckpoint(state.Present(body.Config), at)
+	body.Config = model.WithCheckpoint(state.Present(body.Config), at)
 	return &run.Fork{ID: at.ID, Map: at.Map}, nil
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-func streamModes(sent web.OneOrMany[StreamMode]) []string {
+func streamModes(sent web.OneOrMany[model.StreamMode]) []string {
 	if len(sent) == 0 {
-		return []string{string(StreamModeValues)}
+		return []string{string(model.StreamModeValues)}
 	}
-	return web.ShowAll(sent, func(mode StreamMode) string { return string(mode) })
-}
-
-// showRun returns a run in the form that the interface has.
-func showRun(r run.Run) Run {
-	return Run{
-		RunID:             r.Run,
-		ThreadID:          r.Thread,
-		AssistantID:       r.AssistantID,
-		Status:            RunStatus(r.Status),
-		Metadata:          r.ShownMetadata(),
-		MultitaskStrategy: MultitaskStrategy(r.Strategy),
-		Kwargs:            r.Kwargs(),
-		CreatedAt:         clock.Format(r.Created),
-		UpdatedAt:         clock.Format(r.Updated),
-		CancelReason:      optional.Of(string(r.CancelReason)),
-	}
+	return web.ShowAll(sent, func(mode model.StreamMode) string { return string(mode) })
 }
 
 func runRef(ctx context.Context, threadID, runID string) run.Ref {
@@ -373,7 +359,7 @@ func (s server) values(ctx context.Context, ended *run.Run) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	interrupts := questions(r.Interrupts)
+	interrupts := model.Questions(r.Interrupts)
 	if len(interrupts) == 0 { // clients read the first question of a run that has the member
 		return left.Values.JSON(), nil
 	}
@@ -387,8 +373,8 @@ func (s server) ExplainRun(ctx context.Context, request ExplainRunRequestObject)
 		return nil, err
 	}
 	shown := ExplainRun200JSONResponse{
-		RunID: e.Run.Run, ThreadID: e.Run.Thread, Status: RunStatus(e.Run.Status),
-		Evidence: append([]string{}, e.Evidence...), Timeline: make([]RunMoment, len(e.Timeline)), HasMore: e.More,
+		RunID: e.Run.Run, ThreadID: e.Run.Thread, Status: model.RunStatus(e.Run.Status),
+		Evidence: append([]string{}, e.Evidence...), Timeline: make([]model.RunMoment, len(e.Timeline)), HasMore: e.More,
 		Cause: optional.Of(e.Cause), Remedy: optional.Of(e.Remedy), CreatedAt: clock.Format(e.Run.Created),
 	}
 	if !e.Run.Started.IsZero() {
@@ -398,7 +384,7 @@ func (s server) ExplainRun(ctx context.Context, request ExplainRunRequestObject)
 		shown.EndedAt = new(clock.Format(e.Run.Updated))
 	}
 	for i, moment := range e.Timeline {
-		shown.Timeline[i] = RunMoment{Kind: RunMomentKind(moment.Kind), Nodes: append([]string{}, moment.Nodes...), Attempt: moment.Attempt, At: clock.Format(moment.At)}
+		shown.Timeline[i] = model.RunMoment{Kind: model.RunMomentKind(moment.Kind), Nodes: append([]string{}, moment.Nodes...), Attempt: moment.Attempt, At: clock.Format(moment.At)}
 	}
 	return shown, nil
 }

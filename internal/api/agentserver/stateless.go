@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -24,7 +26,7 @@ func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessR
 }
 
 func showStateless(r run.Run) CreateStatelessRun200JSONResponse {
-	return CreateStatelessRun200JSONResponse{Body: showRun(r), Headers: CreateStatelessRun200ResponseHeaders{ContentLocation: location(r.Ref)}}
+	return CreateStatelessRun200JSONResponse{Body: model.ShowRun(r), Headers: CreateStatelessRun200ResponseHeaders{ContentLocation: location(r.Ref)}}
 }
 
 // CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
@@ -66,7 +68,7 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 			return nil, errors.Join(err, s.takeBack(ctx, created...))
 		}
 		created = append(created, next.Ref.Ref)
-		shown[i] = showRun(next)
+		shown[i] = model.ShowRun(next)
 	}
 	return shown, nil
 }
@@ -86,7 +88,7 @@ func (s server) takeBack(ctx context.Context, created ...thread.Ref) error {
 }
 
 // createStateless is create for a run on a thread of its own.
-func (s server) createStateless(ctx context.Context, body *RunCreate, also run.Request) (run.Run, error) {
+func (s server) createStateless(ctx context.Context, body *model.RunCreate, also run.Request) (run.Run, error) {
 	owned := ownMetadata(body)
 	request, err := s.statelessRequest(ctx, body)
 	if err != nil {
@@ -97,13 +99,13 @@ func (s server) createStateless(ctx context.Context, body *RunCreate, also run.R
 }
 
 // statelessRequest checks a request to run on a thread of its own.
-func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Request, error) {
+func (s server) statelessRequest(ctx context.Context, body *model.RunCreate) (run.Request, error) {
 	request, err := s.request(ctx, body)
 	if err == nil && resumes(request.Command) {
 		err = fault.New(fault.Invalid, "command.resume: nothing waits for an answer on a new thread. Create the run on the thread that waits.")
 	}
 	request.ID = id.New(s.Now().Add(request.After))
-	request.Temporary = optional.Or(body.OnCompletion, OnCompletionDelete) == OnCompletionDelete
+	request.Temporary = optional.Or(body.OnCompletion, model.OnCompletionDelete) == model.OnCompletionDelete
 	return request, err
 }
 
@@ -116,7 +118,7 @@ func resumes(command json.RawMessage) bool {
 // ownMetadata returns the metadata for the thread that a run creates. It is the metadata of the
 // run, as the repository's own authentication has left it, so that the run's user finds the
 // thread. It is read before the metadata of the assistant is laid under it.
-func ownMetadata(body *RunCreate) json.RawMessage { return state.Present(body.Metadata) }
+func ownMetadata(body *model.RunCreate) json.RawMessage { return state.Present(body.Metadata) }
 
 // createAlone creates a thread and its first run, which have the same id: so the server finds
 // the run without the id of its thread.
@@ -140,11 +142,11 @@ func (s server) createAlone(ctx context.Context, request run.Request, metadata j
 }
 
 // cancels reports whether a client wants its run to end with the connection that waits for it.
-func cancels(body *RunCreate) bool {
-	return optional.Or(body.OnDisconnect, "") == OnDisconnectCancel
+func cancels(body *model.RunCreate) bool {
+	return optional.Or(body.OnDisconnect, "") == model.OnDisconnectCancel
 }
 
 // delay is how long a run waits before it may start.
-func delay(body *RunCreate) time.Duration {
+func delay(body *model.RunCreate) time.Duration {
 	return time.Duration(optional.Or(body.AfterSeconds, 0) * float64(time.Second)).Truncate(time.Microsecond)
 }

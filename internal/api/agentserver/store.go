@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/store"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -50,7 +52,7 @@ func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetI
 type noItem struct{}
 
 // VisitGetItemResponse implements GetItemResponseObject.
-func (noItem) VisitGetItemResponse(w http.ResponseWriter) error { return writeParts(w, [][]byte{null}) }
+func (noItem) VisitGetItemResponse(w http.ResponseWriter) error { return model.WriteJSON(w, null) }
 
 // PutItem stores an item.
 func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutItemResponseObject, error) {
@@ -100,7 +102,7 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	shown := SearchItems200JSONResponse{Body: StoreItems{Items: web.ShowAll(items, showItem)}}
+	shown := SearchItems200JSONResponse{Body: model.StoreItems{Items: web.ShowAll(items, model.ShowItem)}}
 	shown.Headers.XPaginationTotal = new(strconv.Itoa(total))
 	if next := window.Offset + len(items); next < total && len(items) > 0 {
 		shown.Headers.XPaginationNext = new(strconv.Itoa(next))
@@ -116,13 +118,6 @@ func (s server) ListNamespaces(ctx context.Context, request ListNamespacesReques
 		Window: record.Window{Limit: optional.Or(body.Limit, 100), Offset: optional.Or(body.Offset, 0)},
 	})
 	return ListNamespaces200JSONResponse{Namespaces: namespaces}, err
-}
-
-// showItem returns an item of a search in the form that the interface has.
-func showItem(i store.Item) StoreItem {
-	return StoreItem{
-		Namespace: i.Namespace, Key: i.Key, Value: state.OrEmpty(i.Value), CreatedAt: clock.Format(i.Created), UpdatedAt: clock.Format(i.Updated), Score: i.Score,
-	}
 }
 
 // If a repository's configuration file has store.index, its agent embeds the items that are

@@ -2,12 +2,12 @@ package agentserver
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
-	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/agentserver/streammode"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -23,7 +23,7 @@ func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequ
 }
 
 // follow returns the stream of a run that the request has created.
-func (s server) follow(ctx context.Context, created run.Run, body *RunCreate) *eventStream {
+func (s server) follow(ctx context.Context, created run.Run, body *model.RunCreate) *eventStream {
 	e := &eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, tie: tie{cancel: cancels(body)}}
 	s.expectFirst(ctx, created.Ref, e.cancel, s.Unnoticed)
 	return e
@@ -37,7 +37,7 @@ func (s server) StreamRun(ctx context.Context, request StreamRunRequestObject) (
 }
 
 // takeUp returns the stream of a run after an event.
-func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []StreamMode, cancel *bool) (*eventStream, error) {
+func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []model.StreamMode, cancel *bool) (*eventStream, error) {
 	after, err := lastEventID(last)
 	if err != nil {
 		return nil, err
@@ -127,27 +127,5 @@ func (e *eventStream) read(ctx context.Context, send func(...web.Event) error) e
 
 // translator returns a translator of a run's events into stream modes.
 func (s server) translator(r run.Run, modes []string, after int64, out *streammode.Outlet) *streammode.Translator {
-	return streammode.Source{Runs: s.Runs, Checkpoint: showCheckpoint}.Translator(r, modes, after, out)
-}
-
-// checkpointEvent is a state with the names of its checkpoint and of its parent in the
-// framework's form.
-type checkpointEvent struct {
-	ThreadState
-
-	Config       json.RawMessage `json:"config"`
-	ParentConfig json.RawMessage `json:"parent_config"`
-}
-
-// showCheckpoint returns an event of the mode "checkpoints".
-func showCheckpoint(ref thread.Ref, at thread.Snapshot) any {
-	config := func(checkpointID string) json.RawMessage {
-		of := object(map[string]any{"configurable": map[string]string{"thread_id": ref.Thread}})
-		return withCheckpoint(of, checkpointRef{ID: checkpointID})
-	}
-	shown := checkpointEvent{ThreadState: showState(thread.Thread{Ref: ref}, at, nil), Config: config(at.ID), ParentConfig: null}
-	if parent := shown.ParentCheckpoint; parent != nil {
-		shown.ParentConfig = config(*parent.CheckpointID)
-	}
-	return shown
+	return streammode.Source{Runs: s.Runs, Checkpoint: model.ShowCheckpoint}.Translator(r, modes, after, out)
 }

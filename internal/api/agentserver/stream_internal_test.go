@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/api/agentserver/streammode"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -53,7 +55,7 @@ func TestAStreamIsSentWhileItIsMade(t *testing.T) {
 		messages[i] = record.Encode(map[string]any{"type": "ai", "id": fmt.Sprint(i), "content": strings.Repeat("x", 4000)})
 	}
 	whole := []run.Event{{Position: 1, Name: run.EventUpdates, Data: record.Encode(map[string]any{"n": map[string]any{"messages": messages}})}}
-	r := run.Run{Request: run.Request{StreamModes: []string{string(StreamModeMessages)}}}
+	r := run.Run{Request: run.Request{StreamModes: []string{string(model.StreamModeMessages)}}}
 	for name, test := range map[string]struct {
 		log     []run.Event
 		largest int
@@ -62,7 +64,7 @@ func TestAStreamIsSentWhileItIsMade(t *testing.T) {
 		out := &streammode.Outlet{Send: ofRun.send}
 		of := server{}.translator(r, r.StreamModes, 0, out)
 		check.Must(t, out.Each(test.log, 0, func(e run.Event) error { return of.One(t.Context(), e) }))
-		all := &threadStream{modes: []ThreadStreamMode{ThreadStreamModeRunModes}}
+		all := &threadStream{modes: []model.ThreadStreamMode{model.ThreadStreamModeRunModes}}
 		check.Must(t, all.newRunEvents(r, &streammode.Outlet{Send: ofThread.send}).translate(t.Context(), run.Part{Run: r, Events: test.log}))
 		for kind, got := range map[string]sends{"run": ofRun, "thread": ofThread} {
 			const envelope = 100
@@ -85,7 +87,7 @@ func TestEventsThatTheClientHasAreNotEncoded(t *testing.T) { //nolint:parallelte
 	log := grown()
 	var got sends
 	out := &streammode.Outlet{Send: got.send}
-	of := server{}.translator(run.Run{}, []string{string(StreamModeMessages)}, 0, out)
+	of := server{}.translator(run.Run{}, []string{string(model.StreamModeMessages)}, 0, out)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	check.Must(t, out.Each(log, 127, func(e run.Event) error { return of.One(t.Context(), e) }))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
@@ -14,7 +16,7 @@ type Metrics interface {
 	// Text returns a deployment's own figures in Prometheus's text format.
 	Text(ctx context.Context, workspace, deployment string) (string, error)
 	// Figures returns the same figures by name.
-	Figures(ctx context.Context, workspace, deployment string) (Figures, error)
+	Figures(ctx context.Context, workspace, deployment string) (model.Figures, error)
 }
 
 // GetOK says whether an agent of the deployment serves. It needs no credentials, because

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
@@ -29,25 +31,25 @@ func object(members map[string]any) json.RawMessage { return record.Encode(membe
 
 // CreateThread creates a thread.
 func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObject) (CreateThreadResponseObject, error) {
-	body := optional.Or(request.Body, ThreadCreate{})
+	body := optional.Or(request.Body, model.ThreadCreate{})
 	ref := threadRef(ctx, optional.Text(body.ThreadID))
 	if len(body.Supersteps) > 0 {
 		if _, err := s.graphOfThread(ctx, "", state.Present(body.Metadata)); err != nil {
 			return nil, err
 		}
 	}
-	ttl, err := ttlOf(body.TTL)
+	ttl, err := model.ReadTTL(body.TTL)
 	if err != nil {
 		return nil, err
 	}
-	keep := body.IfExists != nil && *body.IfExists == IfExistsDoNothing
+	keep := body.IfExists != nil && *body.IfExists == model.IfExistsDoNothing
 	t, created, err := s.newThread(ctx, ref, state.Present(body.Metadata), cmp.Or(ttl, served(ctx).ThreadTTL()), keep)
 	if err != nil {
 		return nil, err
 	}
 	if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
 		if len(body.Supersteps) == 0 {
-			return CreateThread200JSONResponse(showThread(t)), nil
+			return CreateThread200JSONResponse(model.ShowThread(t)), nil
 		}
 		if err := s.createFirstState(ctx, t, created, supersteps(body.Supersteps)); err != nil {
 			return nil, err
@@ -103,25 +105,25 @@ func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject)
 	return CopyThread200JSONResponse(shown), err
 }
 
-func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
+func (s server) thread(ctx context.Context, ref thread.Ref) (model.Thread, error) {
 	t, err := s.Threads.Get(ctx, ref)
 	if err == nil {
 		err = t.Usable()
 	}
 	if err != nil {
-		return Thread{}, err
+		return model.Thread{}, err
 	}
 	return s.whole(ctx, t)
 }
 
 // whole returns a thread that was read in the form that the interface has, with its newest
 // values.
-func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
+func (s server) whole(ctx context.Context, t thread.Thread) (model.Thread, error) {
 	t, state, err := s.Runs.StateOf(ctx, t)
 	if err != nil {
-		return Thread{}, err
+		return model.Thread{}, err
 	}
-	shown := showThread(t)
+	shown := model.ShowThread(t)
 	if state.At.Number >= 0 {
 		shown.Values = state.Values.JSON()
 		shown.StateUpdatedAt = new(clock.Format(state.At.Created))
@@ -148,73 +150,6 @@ func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessa
 	return record.Encode(last.Failure), nil
 }
 
-// showThread returns a thread in the form that the interface has, without its values.
-func showThread(t thread.Thread) Thread {
-	return Thread{
-		ThreadID:   t.Thread,
-		Status:     ThreadStatus(t.Status),
-		Metadata:   t.Metadata,
-		Config:     configOf(t),
-		Values:     null,
-		Error:      null,
-		Interrupts: interrupts(t.Interrupts),
-		CreatedAt:  clock.Format(t.Created),
-		UpdatedAt:  clock.Format(t.Updated),
-	}
-}
-
-// configOf returns the configuration of a thread's runs, which is an empty one if a run had none.
-func configOf(t thread.Thread) json.RawMessage {
-	switch {
-	case t.Config != nil:
-		return t.Config
-	case t.Lock.Run != "":
-		return json.RawMessage(`{"configurable":{}}`)
-	}
-	return emptyObject
-}
-
-// interrupts returns the interrupts of a thread by task.
-func interrupts(raw json.RawMessage) map[string][]Interrupt {
-	byTask := map[string][]Interrupt{}
-	for _, task := range askingTasks(raw) {
-		byTask[task.Name] = interruptsOf(state.OneOrMany(task.Value))
-	}
-	return byTask
-}
-
-// askingTasks returns the tasks of stored interrupts in their order, with the interrupts.
-func askingTasks(raw json.RawMessage) []state.Member {
-	tasks, err := state.Members(raw)
-	if err != nil {
-		return nil // there are none
-	}
-	return tasks
-}
-
-// interruptsOf reads stored interrupts. Values stored before interrupts were validated are omitted
-// if they are not valid interrupts.
-func interruptsOf(stored []json.RawMessage) []Interrupt {
-	read := []Interrupt{}
-	for _, raw := range stored {
-		var q Interrupt
-		if json.Unmarshal(raw, &q) == nil {
-			q.ResponseSchema = state.Present(q.ResponseSchema)
-			read = append(read, q)
-		}
-	}
-	return read
-}
-
-// questions returns the interrupts of all tasks, in the order of the tasks.
-func questions(raw json.RawMessage) []Interrupt {
-	all := []Interrupt{}
-	for _, task := range askingTasks(raw) {
-		all = append(all, interruptsOf(state.OneOrMany(task.Value))...)
-	}
-	return all
-}
-
 func threadRef(ctx context.Context, threadID string) thread.Ref {
 	d := served(ctx)
 	return thread.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Thread: strings.ToLower(threadID)}
@@ -222,7 +157,7 @@ func threadRef(ctx context.Context, threadID string) thread.Ref {
 
 // PatchThread changes a thread's metadata and time to live.
 func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObject) (PatchThreadResponseObject, error) {
-	ttl, err := ttlOf(request.Body.TTL)
+	ttl, err := model.ReadTTL(request.Body.TTL)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +182,7 @@ func (s server) DeleteThread(ctx context.Context, request DeleteThreadRequestObj
 
 // PruneThreads deletes threads, or their history. Threads that do not exist are skipped.
 func (s server) PruneThreads(ctx context.Context, request PruneThreadsRequestObject) (PruneThreadsResponseObject, error) {
-	strategy := optional.Or(request.Body.Strategy, PruneStrategyDelete)
+	strategy := optional.Or(request.Body.Strategy, model.PruneStrategyDelete)
 	pruned, seen := 0, map[string]bool{}
 	for _, threadID := range request.Body.ThreadIds {
 		ref := threadRef(ctx, threadID)
@@ -266,11 +201,11 @@ func (s server) PruneThreads(ctx context.Context, request PruneThreadsRequestObj
 	return PruneThreads200JSONResponse{PrunedCount: pruned}, nil
 }
 
-func (s server) prune(ctx context.Context, ref thread.Ref, strategy PruneStrategy) error {
+func (s server) prune(ctx context.Context, ref thread.Ref, strategy model.PruneStrategy) error {
 	if err := s.visible(ctx, ref); err != nil {
 		return err
 	}
-	if strategy == PruneStrategyDelete {
+	if strategy == model.PruneStrategyDelete {
 		return s.Threads.Delete(ctx, ref)
 	}
 	t, err := s.Runs.Seal(ctx, ref)
@@ -280,26 +215,8 @@ func (s server) prune(ctx context.Context, ref thread.Ref, strategy PruneStrateg
 	return s.Threads.Prune(ctx, t)
 }
 
-// ttlOf reads a time to live, which is a number of minutes, or an object; nil if there is no
-// time to live.
-func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
-	if state.Present(raw) == nil {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	ttl := thread.TTL{Strategy: thread.StrategyDelete}
-	if json.Unmarshal(raw, &ttl.Minutes) == nil {
-		return &ttl, nil
-	}
-	var sent ThreadTTL
-	if err := json.Unmarshal(raw, &sent); err != nil {
-		return nil, err
-	}
-	ttl.Minutes, ttl.Strategy = sent.TTL, thread.Strategy(optional.Or(sent.Strategy, PruneStrategyDelete))
-	return &ttl, nil
-}
-
 // showTTL adds the time to live to a thread, if the client asks for it and the thread has one.
-func (s server) showTTL(ctx context.Context, ref thread.Ref, shown *Thread, include []string) error {
+func (s server) showTTL(ctx context.Context, ref thread.Ref, shown *model.Thread, include []string) error {
 	if !slices.ContainsFunc(include, func(names string) bool { return slices.Contains(strings.Split(names, ","), "ttl") }) {
 		return nil
 	}
@@ -308,8 +225,8 @@ func (s server) showTTL(ctx context.Context, ref thread.Ref, shown *Thread, incl
 		return err
 	}
 	updated, err := clock.Parse(shown.UpdatedAt)
-	shown.TTL = &ThreadTTLShown{
-		Strategy: PruneStrategy(ttl.Strategy), TTLMinutes: ttl.Minutes, ExpiresAt: clock.Format(updated.Add(ttl.Duration())),
+	shown.TTL = &model.ThreadTTLShown{
+		Strategy: model.PruneStrategy(ttl.Strategy), TTLMinutes: ttl.Minutes, ExpiresAt: clock.Format(updated.Add(ttl.Duration())),
 	}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -40,7 +42,7 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 	if err != nil {
 		return nil, err
 	}
-	filter, matches, err := s.threadFilter(ctx, ThreadCount{Metadata: body.Metadata, Status: body.Status, Values: body.Values})
+	filter, matches, err := s.threadFilter(ctx, model.ThreadCount{Metadata: body.Metadata, Status: body.Status, Values: body.Values})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 			filter.IDs[i] = strings.ToLower(threadID)
 		}
 	}
-	search := thread.Search{Filter: filter, SortBy: thread.Sort(optional.Or(body.SortBy, ThreadSortByCreatedAt)), Ascending: isAscending(body.SortOrder)}
+	search := thread.Search{Filter: filter, SortBy: thread.Sort(optional.Or(body.SortBy, model.ThreadSortByCreatedAt)), Ascending: isAscending(body.SortOrder)}
 	search.Limit, search.Offset = optional.Or(body.Limit, 10), optional.Or(body.Offset, 0)
 	d := served(ctx)
 	result, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, matches)
@@ -74,7 +76,7 @@ func (s server) CountThreads(ctx context.Context, request CountThreadsRequestObj
 
 // threadFilter returns the filter that a search applies to the list, and the function that it
 // applies to each thread's values; nil if the search does not compare values.
-func (s server) threadFilter(ctx context.Context, body ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
+func (s server) threadFilter(ctx context.Context, body model.ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
 	if filter.Metadata, err = match.Parse(state.Present(body.Metadata)); err != nil {
 		return filter, nil, err
 	}
@@ -102,7 +104,7 @@ func (s server) threadFilter(ctx context.Context, body ThreadCount) (filter thre
 
 // foundThread is a thread in the form that a search shows.
 type foundThread struct {
-	Thread
+	model.Thread
 
 	Extracted map[string]json.RawMessage `json:"extracted,omitempty"`
 }
@@ -146,10 +148,10 @@ func (s server) showFound(ctx context.Context, threads []thread.Thread, selected
 }
 
 func (s server) showOne(ctx context.Context, t thread.Thread, whole bool, paths map[string][]step) (f foundThread, err error) {
-	f.Thread = showThread(t)
+	f.Thread = model.ShowThread(t)
 	if whole {
 		if f.Thread, err = s.whole(ctx, t); fault.Is(err, fault.NotFound) {
-			f.Thread, err = showThread(t), nil // deleted meanwhile
+			f.Thread, err = model.ShowThread(t), nil // deleted meanwhile
 		}
 	}
 	if err == nil && len(paths) > 0 {
@@ -208,7 +210,7 @@ func parsePath(path string) (steps []step, ok bool) {
 }
 
 // extract follows paths into a thread; a path that leads nowhere has the value null.
-func extract(t Thread, paths map[string][]step) (map[string]json.RawMessage, error) {
+func extract(t model.Thread, paths map[string][]step) (map[string]json.RawMessage, error) {
 	encoded, err := json.Marshal(t)
 	if err != nil {
 		return nil, err

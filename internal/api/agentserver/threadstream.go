@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/agentserver/streammode"
@@ -22,10 +24,10 @@ func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObj
 	chosen := distinct(slices.Concat(request.Params.StreamModes, request.Params.StreamMode))
 	stream := &threadStream{server: s, ctx: ctx, ref: ref, modes: chosen, chosen: chosen}
 	if len(chosen) == 0 {
-		stream.modes = []ThreadStreamMode{ThreadStreamModeRunModes}
+		stream.modes = []model.ThreadStreamMode{model.ThreadStreamModeRunModes}
 	}
 	var err error
-	if stream.wants(ThreadStreamModeStateUpdate) {
+	if stream.wants(model.ThreadStreamModeStateUpdate) {
 		if stream.known, err = s.knownEdits(ctx, ref, last); err != nil {
 			return nil, err
 		}
@@ -84,9 +86,9 @@ type threadStream struct {
 	server server
 	ctx    context.Context
 	ref    thread.Ref
-	modes  []ThreadStreamMode
+	modes  []model.ThreadStreamMode
 	// chosen are the modes that the client asked for.
-	chosen []ThreadStreamMode
+	chosen []model.ThreadStreamMode
 	from   run.ReaderPosition
 	// known is up to which checkpoint the client has the updates by clients.
 	known *int64
@@ -111,7 +113,7 @@ func (s *threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 			}
 			return of.translate(ctx, part)
 		}
-		if s.wants(ThreadStreamModeStateUpdate) {
+		if s.wants(model.ThreadStreamModeStateUpdate) {
 			return s.server.Runs.FollowEdits(ctx, s.ref, s.from, s.known, emit)
 		}
 		return s.server.Runs.Follow(ctx, s.ref, s.from, emit)
@@ -128,13 +130,13 @@ func (s *threadStream) showEdit(part run.Part, out *streammode.Outlet) error {
 const eventStateUpdate = "state_update"
 
 // shownAt shows a state in the same way to each reader, also if it is not the newest any more.
-func (s *threadStream) shownAt(at thread.State) ThreadState {
+func (s *threadStream) shownAt(at thread.State) model.ThreadState {
 	shown := at.Snapshot()
 	shown.Newest = false
-	return showState(thread.Thread{Ref: s.ref}, shown, nil)
+	return model.ShowState(thread.Thread{Ref: s.ref}, shown, nil)
 }
 
-func (s *threadStream) wants(mode ThreadStreamMode) bool { return slices.Contains(s.modes, mode) }
+func (s *threadStream) wants(mode model.ThreadStreamMode) bool { return slices.Contains(s.modes, mode) }
 
 // runEvents translates the events of one run.
 type runEvents struct {
@@ -148,7 +150,7 @@ type runEvents struct {
 
 func (s *threadStream) newRunEvents(r run.Run, out *streammode.Outlet) *runEvents {
 	e := &runEvents{threadStream: s, run: r, out: out, last: r.Start}
-	if s.wants(ThreadStreamModeRunModes) {
+	if s.wants(model.ThreadStreamModeRunModes) {
 		e.events = s.server.translator(r, r.StreamModes, s.from.Position, out)
 	}
 	return e
@@ -180,10 +182,10 @@ func (e *runEvents) one(ctx context.Context, event run.Event) error {
 	if e.out.Muted {
 		return nil
 	}
-	if event.Name == run.EventMetadata && e.events == nil && e.wants(ThreadStreamModeLifecycle) {
+	if event.Name == run.EventMetadata && e.events == nil && e.wants(model.ThreadStreamModeLifecycle) {
 		e.out.Add(event.Name, event.Data)
 	}
-	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(ThreadStreamModeStateUpdate) {
+	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(model.ThreadStreamModeStateUpdate) {
 		at, err := e.server.Runs.Values(ctx, e.ref, event)
 		if fault.Is(err, fault.NotFound) {
 			return nil // the thread was pruned

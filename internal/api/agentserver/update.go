@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
+
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/optional"
-	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
@@ -28,7 +29,7 @@ func askAgent[T any](ctx context.Context, s server, workspace string, ask func(c
 
 // UpdateThreadState changes a thread's state as if a node had changed it.
 func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadStateRequestObject) (UpdateThreadStateResponseObject, error) {
-	at, err := checkpointRefOf(request.Body.Checkpoint, request.Body.CheckpointID)
+	at, err := model.ReadCheckpoint(request.Body.Checkpoint, request.Body.CheckpointID)
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +44,13 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 			return nil, err
 		}
 	}
-	var named *checkpointRef
+	var named *model.CheckpointRef
 	switch {
 	case at.NS != "" && at.Of == "":
 		// This is the subgraph's newest checkpoint behind the graph's checkpoint that the
 		// agent gets. The agent would take an id with the namespace for the id of a checkpoint
 		// of the subgraph.
-		named = &checkpointRef{NS: at.NS}
+		named = &model.CheckpointRef{NS: at.NS}
 	case at.ID != "" || at.NS != "":
 		named = &at
 	}
@@ -58,15 +59,10 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	if err != nil {
 		return nil, err
 	}
-	c := *checkpoint(t.Thread, "", edit.Log.At.ID)
-	if at.NS != "" {
-		shown := inside{thread: t.Thread, root: edit.Log.At.ID}
-		c = *shown.checkpoint(at.NS, edit.Within.ID, shown.behind(edit.Within))
-	}
-	return UpdateThreadState200JSONResponse{Checkpoint: c, CheckpointID: c.CheckpointID, Configurable: c}, nil
+	return UpdateThreadState200JSONResponse(model.ShowUpdated(t.Thread, edit.Log.At.ID, at.NS, edit.Within)), nil
 }
 
-func supersteps(sent []Superstep) []graph.Superstep {
+func supersteps(sent []model.Superstep) []graph.Superstep {
 	steps := make([]graph.Superstep, len(sent))
 	for i, step := range sent {
 		for _, u := range step.Updates {
@@ -76,29 +72,10 @@ func supersteps(sent []Superstep) []graph.Superstep {
 	return steps
 }
 
-// withCheckpoint returns the configuration with the name of a checkpoint added.
-func withCheckpoint(config json.RawMessage, at checkpointRef) json.RawMessage {
-	members, configurable := map[string]json.RawMessage{}, map[string]any{}
-	if len(config) > 0 && json.Unmarshal(config, &members) == nil && len(members["configurable"]) > 0 {
-		if json.Unmarshal(members["configurable"], &configurable) != nil || configurable == nil {
-			configurable = map[string]any{}
-		}
-	}
-	configurable["checkpoint_id"], configurable["checkpoint_ns"] = at.ID, at.NS
-	if at.NS != "" && at.Of != "" {
-		configurable["checkpoint_id"] = at.Of
-	}
-	if at.Map != nil {
-		configurable["checkpoint_map"] = at.Map
-	}
-	members["configurable"] = record.Encode(configurable)
-	return record.Encode(members)
-}
-
 // update changes a thread's state at a checkpoint, which may be the newest, and returns the
 // change. A graph that keeps checkpoints makes the change itself, with its own reducers; it gets
 // the name of the checkpoint, nil if the client has named none.
-func (s server) update(ctx context.Context, t thread.Thread, number int64, named *checkpointRef, steps []graph.Superstep) (*thread.Edit, error) {
+func (s server) update(ctx context.Context, t thread.Thread, number int64, named *model.CheckpointRef, steps []graph.Superstep) (*thread.Edit, error) {
 	edit, err := s.Threads.Edit(ctx, t, number)
 	if err != nil {
 		return nil, err
@@ -135,7 +112,7 @@ func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, grap
 	return description.Graphs[graphID].Checkpoints, err
 }
 
-func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread.Edit, graphID string, named *checkpointRef, steps []graph.Superstep) error {
+func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread.Edit, graphID string, named *model.CheckpointRef, steps []graph.Superstep) error {
 	if named != nil && named.NS != "" {
 		edit.Log = edit.Log.Naming(map[string]string{named.NS: named.Of})
 	}
@@ -147,9 +124,9 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 	if err != nil {
 		return err
 	}
-	config := withoutCheckpoint(last.Config, "run_id")
+	config := model.WithoutCheckpoint(last.Config, "run_id")
 	if named != nil {
-		config = withCheckpoint(config, *named)
+		config = model.WithCheckpoint(config, *named)
 	}
 	invocation := graph.Invocation{
 		Graph: graphID, ThreadID: t.Thread, Attempt: 1, Input: null, Command: null, Config: state.OrNull(config), Context: state.OrNull(last.Context),

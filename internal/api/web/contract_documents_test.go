@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/infra/openapi"
 	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -179,7 +180,7 @@ func TestResponsesShowNull(t *testing.T) {
 		{controlplane.SourceRevisionConfig{}, `{"framework_config_path":null,"image_uri":null,"repo_commit_sha":null,"repo_ref":null,"source_tarball_path":null,"tracked_packages":null}`},
 		{controlplane.SourceConfig{}, `{"build_command":null,"build_on_push":null,"custom_url":null,"deployment_type":null,"install_command":null,` +
 			`"integration_id":null,"listener_config":null,"listener_id":null,"repo_url":null,"resource_spec":null}`},
-		{agentserver.Checkpoint{}, `{"checkpoint_id":null,"checkpoint_map":null,"checkpoint_ns":null,"thread_id":null}`},
+		{model.Checkpoint{}, `{"checkpoint_id":null,"checkpoint_map":null,"checkpoint_ns":null,"thread_id":null}`},
 	} {
 		got, err := json.Marshal(tt.value)
 		check.Must(t, err)

@@ -3,7 +3,7 @@ package standalone
 import (
 	"context"
 
-	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/agentserver/model"
 	"github.com/slipway-run/slipway/internal/api/metrics"
 )
 
@@ -12,12 +12,12 @@ import (
 type figures struct{ *metrics.Metrics }
 
 // Figures implements agentserver.Metrics.
-func (f figures) Figures(_ context.Context, _, deployment string) (agentserver.Figures, error) {
+func (f figures) Figures(_ context.Context, _, deployment string) (model.Figures, error) {
 	all, err := f.Metrics.Figures(deployment)
-	shown := make(agentserver.Figures, len(all))
+	shown := make(model.Figures, len(all))
 	for name, list := range all {
 		for _, one := range list {
-			shown[name] = append(shown[name], agentserver.Figure(one))
+			shown[name] = append(shown[name], model.Figure(one))
 		}
 	}
 	return shown, err

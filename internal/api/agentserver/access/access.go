@@ -1,5 +1,6 @@
-// Package access says what a request to an agent server means for a repository's own authentication:
-// which access it asks for, and the value that the repository's handlers see and may change.
+// Package access says what a request to an agent server means for a repository's own
+// authentication: which access it asks for, and the value that the repository's handlers see and
+// may change.
 package access
 
 import (

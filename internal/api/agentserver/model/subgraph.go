@@ -1,51 +1,31 @@
-package agentserver
+package model
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// subgraphState returns the state of a subgraph at a checkpoint, or its newest state; with
-// below, also the states of the subgraphs that its tasks run.
-func (s server) subgraphState(ctx context.Context, ref thread.Ref, at checkpointRef, below bool) (ThreadState, error) {
-	subgraphs, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
-	if err != nil {
-		return ThreadState{}, err
-	}
-	if len(subgraphs) == 0 {
-		return ThreadState{}, fault.New(fault.NotFound, "There is no checkpoint of the subgraph %s there.", at.NS)
-	}
-	shown := inside{thread: ref.Thread, root: subgraphs[0].RootID}
-	if below {
-		shown.below, err = s.Threads.Subgraphs(ctx, ref, subgraphs[0].Root)
-	}
-	return shown.state(subgraphs[0]), err
+// ShowSubgraph returns a subgraph's state in the form that the interface has. below has the
+// subgraphs to show with it.
+func ShowSubgraph(threadID string, c thread.Subgraph, below map[string]thread.Subgraph) ThreadState {
+	return inside{threadID, c.RootID, below}.state(c)
 }
 
-// subgraphHistory reads checkpoints of a subgraph, newest first: the checkpoints behind the
-// graph's checkpoint that the client names, or the checkpoints of the whole thread.
-func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at checkpointRef, wanted thread.Wanted) ([]thread.Subgraph, error) {
-	wanted.NS, wanted.ID, wanted.Root = at.NS, at.Of, thread.Newest
-	if at.ID == "" {
-		if _, err := s.Runs.Seal(ctx, ref); err != nil {
-			return nil, err
-		}
-		return s.Threads.SubgraphHistory(ctx, ref, wanted)
+// ShowUpdated returns the names of the checkpoint that an update of a state has made: of the
+// checkpoint root of the graph or, with a namespace, of a checkpoint of the subgraph within it.
+func ShowUpdated(threadID, root, ns string, within graph.Checkpoint) ThreadStateUpdated {
+	c := *checkpoint(threadID, "", root)
+	if ns != "" {
+		shown := inside{thread: threadID, root: root}
+		c = *shown.checkpoint(ns, within.ID, shown.behind(within))
 	}
-	_, root, err := s.snapshot(ctx, ref, at)
-	if err != nil || root.Agent == nil {
-		return nil, err
-	}
-	wanted.Root = root.Agent.Number
-	return s.Threads.SubgraphHistory(ctx, ref, wanted)
+	return ThreadStateUpdated{Checkpoint: c, CheckpointID: c.CheckpointID, Configurable: c}
 }
 
 // inside shows the subgraphs of a thread at the checkpoint root of its graph; below has their

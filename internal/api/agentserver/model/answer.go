@@ -1,4 +1,4 @@
-package agentserver
+package model
 
 import (
 	"bytes"
@@ -14,30 +14,30 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// stateAnswer answers with a state, or the selected members of it. Values that are shown whole
+// ShownState answers with a state, or the selected members of it. Values that are shown whole
 // are written unchanged: they are the stored JSON, and may be large.
-type stateAnswer struct {
-	state    ThreadState
-	selected []string
+type ShownState struct {
+	State    ThreadState
+	Selected []string
 }
 
-// statesAnswer answers with a list of states, or the selected members of each.
-type statesAnswer struct {
-	states   []ThreadState
-	selected []string
+// ShownStates answers with a list of states, or the selected members of each.
+type ShownStates struct {
+	States   []ThreadState
+	Selected []string
 }
 
 const memberValues = "values"
 
 // parts returns the answer's text in pieces, without a copy of the values.
-func (s stateAnswer) parts() ([][]byte, error) {
-	values := s.state.Values
-	s.state.Values = nil
-	text, err := json.Marshal(s.state)
+func (s ShownState) parts() ([][]byte, error) {
+	values := s.State.Values
+	s.State.Values = nil
+	text, err := json.Marshal(s.State)
 	if err != nil {
 		return nil, err
 	}
-	if len(s.selected) > 0 {
+	if len(s.Selected) > 0 {
 		return s.some(text, values)
 	}
 	head, ok := bytes.CutSuffix(text, []byte(`"values":null}`))
@@ -48,15 +48,15 @@ func (s stateAnswer) parts() ([][]byte, error) {
 }
 
 // some returns the selected members of the state whose text is given without its values.
-func (s stateAnswer) some(text []byte, values json.RawMessage) ([][]byte, error) {
+func (s ShownState) some(text []byte, values json.RawMessage) ([][]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
-		return name == memberValues || !slices.Contains(s.selected, name)
+		return name == memberValues || !slices.Contains(s.Selected, name)
 	})
-	if slices.Contains(s.selected, memberValues) {
+	if slices.Contains(s.Selected, memberValues) {
 		head := bytes.TrimSuffix(record.Encode(members), []byte("}"))
 		if len(members) > 0 {
 			head = append(head, ',')
@@ -70,9 +70,9 @@ func (s stateAnswer) some(text []byte, values json.RawMessage) ([][]byte, error)
 }
 
 // pick returns the values that are selected by their names; nil if no name is selected.
-func (s stateAnswer) pick(values json.RawMessage) map[string]json.RawMessage {
+func (s ShownState) pick(values json.RawMessage) map[string]json.RawMessage {
 	var all, picked map[string]json.RawMessage
-	for _, field := range s.selected {
+	for _, field := range s.Selected {
 		name, ok := strings.CutPrefix(field, memberValues+".")
 		if !ok {
 			continue
@@ -88,18 +88,18 @@ func (s stateAnswer) pick(values json.RawMessage) map[string]json.RawMessage {
 	return picked
 }
 
-func (s stateAnswer) write(w http.ResponseWriter) error {
+func (s ShownState) Write(w http.ResponseWriter) error {
 	parts, err := s.parts()
 	if err != nil {
 		return err
 	}
-	return writeParts(w, parts)
+	return WriteJSON(w, parts...)
 }
 
-func (s statesAnswer) write(w http.ResponseWriter) error {
+func (s ShownStates) Write(w http.ResponseWriter) error {
 	all := [][]byte{[]byte("[")}
-	for i, one := range s.states {
-		parts, err := stateAnswer{one, s.selected}.parts()
+	for i, one := range s.States {
+		parts, err := ShownState{one, s.Selected}.parts()
 		if err != nil {
 			return err
 		}
@@ -108,10 +108,11 @@ func (s statesAnswer) write(w http.ResponseWriter) error {
 		}
 		all = append(all, parts...)
 	}
-	return writeParts(w, append(all, []byte("]")))
+	return WriteJSON(w, append(all, []byte("]"))...)
 }
 
-func writeParts(w http.ResponseWriter, parts [][]byte) error {
+// WriteJSON answers with JSON that is given in pieces.
+func WriteJSON(w http.ResponseWriter, parts ...[]byte) error {
 	size := 0
 	for _, part := range parts {
 		size += len(part)
@@ -126,10 +127,3 @@ func writeParts(w http.ResponseWriter, parts [][]byte) error {
 	}
 	return nil
 }
-
-// A state answers these operations, states answer those of the history.
-func (s stateAnswer) VisitFindThreadStateResponse(w http.ResponseWriter) error    { return s.write(w) }
-func (s stateAnswer) VisitGetThreadStateAtResponse(w http.ResponseWriter) error   { return s.write(w) }
-func (s stateAnswer) VisitGetThreadStateResponse(w http.ResponseWriter) error     { return s.write(w) }
-func (s statesAnswer) VisitFindThreadHistoryResponse(w http.ResponseWriter) error { return s.write(w) }
-func (s statesAnswer) VisitGetThreadHistoryResponse(w http.ResponseWriter) error  { return s.write(w) }
