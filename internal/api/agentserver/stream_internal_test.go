@@ -16,9 +16,6 @@ import (
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
-// outletBytes is approximately how many bytes an outlet holds.
-const outletBytes = 64 << 10
-
 // sends records what a stream hands over.
 type sends struct {
 	calls, bytes, largest, events int
@@ -47,7 +44,7 @@ func grown() (log []run.Event) {
 }
 
 // TestAStreamIsSentWhileItIsMade checks that a stream whose events repeat a whole message never
-// holds more than one of these events, and what outletBytes allows.
+// holds more than one of these events, and what OutletBytes allows.
 func TestAStreamIsSentWhileItIsMade(t *testing.T) {
 	t.Parallel()
 	messages := make([]json.RawMessage, 500)
@@ -68,10 +65,10 @@ func TestAStreamIsSentWhileItIsMade(t *testing.T) {
 		check.Must(t, all.newRunEvents(r, &streammode.Outlet{Send: ofThread.send}).translate(t.Context(), run.Part{Run: r, Events: test.log}))
 		for kind, got := range map[string]sends{"run": ofRun, "thread": ofThread} {
 			const envelope = 100
-			if most := outletBytes + test.largest + envelope; got.largest > most || got.bytes < 10*outletBytes {
+			if most := streammode.OutletBytes + test.largest + envelope; got.largest > most || got.bytes < 10*streammode.OutletBytes {
 				t.Errorf("%s, stream of a %s: %d of %d bytes are held at a time, want at most %d", name, kind, got.largest, got.bytes, most)
 			}
-			if got.calls > 2+got.bytes/outletBytes {
+			if got.calls > 2+got.bytes/streammode.OutletBytes {
 				t.Errorf("%s, stream of a %s: %d bytes are sent in %d parts", name, kind, got.bytes, got.calls)
 			}
 			if len(got.ids) != len(test.log) {

@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// outletBytes is approximately how many bytes an outlet holds: many events of one batch of the log
+// OutletBytes is approximately how many bytes an outlet holds: many events of one batch of the log
 // may show a whole state or a whole message each.
-const outletBytes = 64 << 10
+const OutletBytes = 64 << 10
 
 // Outlet hands stream events to a client while they are made, several at a time.
 type Outlet struct {
@@ -70,7 +70,7 @@ func (o *Outlet) Name(id string) { o.held[len(o.held)-1].ID = id }
 
 // release sends the held events if they are large.
 func (o *Outlet) release() {
-	if o.size > outletBytes {
+	if o.size > OutletBytes {
 		_ = o.Flush() // Each returns the error
 	}
 }
