@@ -33,7 +33,7 @@ func (s server) self(ctx context.Context, body json.RawMessage) loopback.Client 
 
 // fail answers a request with an error. A client gets a refusal of the server to itself as it is.
 func (s server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if refused, ok := errors.AsType[*loopback.Refusal](err); ok {
+	if refused, ok := errors.AsType[*loopback.StatusError](err); ok {
 		err = refused.CopyTo(w)
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (s server) card(ctx context.Context, assistant string) (model.AgentCard, er
 var refusals = map[string]int{"POST /mcp": http.StatusBadRequest, "POST /a2a/{assistant_id}": http.StatusOK}
 
 // refuseMessage answers a body that is no message of JSON-RPC with an error of JSON-RPC. It is a
-// web.Refuse.
+// web.ProblemHandler.
 func refuseMessage(o web.Operation, w http.ResponseWriter, r *http.Request, err error) bool {
 	refused, ok := errors.AsType[*fault.Error](err)
 	status, isMessage := refusals[o.Pattern]

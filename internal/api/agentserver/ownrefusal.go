@@ -46,7 +46,7 @@ func (s server) refusal(ctx context.Context, d deployment.Deployment, ruling gra
 	case status >= http.StatusInternalServerError:
 		f.Kind = fault.Unavailable
 	}
-	return &web.Refusal{Fault: f, Status: status, Header: s.saidHeaders(ctx, d, ruling.Headers)}
+	return &web.RepositoryFault{Fault: f, Status: status, Header: s.saidHeaders(ctx, d, ruling.Headers)}
 }
 
 // saidHeaders returns the headers of a handler that may reach a client: not those that describe

@@ -90,7 +90,7 @@ func (m *Mux) answer(w http.ResponseWriter, r *http.Request, err error) {
 	if known.Kind == fault.NoRoom && err != error(known) { // a write found no room
 		m.log.LogAttrs(r.Context(), slog.LevelError, "request failed", slog.String("request_id", RequestID(r.Context())), slog.Any("error", err))
 	}
-	if own, worded := errors.AsType[*Refusal](err); worded {
+	if own, worded := errors.AsType[*RepositoryFault](err); worded {
 		own.answer(w)
 		return
 	}

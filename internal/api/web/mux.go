@@ -110,7 +110,7 @@ type Routes struct {
 	guard    Guard
 	decide   Guard
 	claim    Claim
-	refuse   Refuse
+	refuse   ProblemHandler
 	// reads are the handlers of GET whose answers have an ETag, by path, without the middleware
 	// before them.
 	reads map[string]http.Handler
@@ -132,13 +132,13 @@ func (r *Routes) Deciding(guard Guard) *Routes {
 	return r
 }
 
-// Refuse answers a request that does not pass the contract's checks in the form of another
+// ProblemHandler answers a request that does not pass the contract's checks in the form of another
 // protocol. It reports whether it has answered. The body can be read if it is JSON.
-type Refuse func(o Operation, w http.ResponseWriter, r *http.Request, err error) bool
+type ProblemHandler func(o Operation, w http.ResponseWriter, r *http.Request, err error) bool
 
 // Refusing has a function refuse requests; those that it leaves alone are refused as usual. It
 // affects the operations that are registered afterwards.
-func (r *Routes) Refusing(refuse Refuse) *Routes {
+func (r *Routes) Refusing(refuse ProblemHandler) *Routes {
 	r.refuse = refuse
 	return r
 }

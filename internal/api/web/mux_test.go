@@ -175,7 +175,7 @@ func TestErrorAnswers(t *testing.T) {
 		{"shape", fault.Shape(fault.Detail{Loc: []any{"body", 0}, Msg: "m", Type: "t"}), 422, `{"detail":[{"loc":["body",0],"msg":"m","type":"t"}]}`, [2]string{}},
 		{"shape without details", fault.New(fault.Unprocessable, "no"), 422, `{"detail":[{"loc":["body"],"msg":"no","type":"value_error"}]}`, [2]string{}},
 		{"wrapped", fmt.Errorf("create deployment: %w", fault.New(fault.Conflict, "taken")), 409, `{"detail":"taken"}`, [2]string{}},
-		{"worded", fmt.Errorf("decide: %w", &web.Refusal{Fault: fault.New(fault.Forbidden, "pay"), Status: 402, Header: http.Header{"X-Price": {"7"}}}), 402, `{"detail":"pay"}`, [2]string{"X-Price", "7"}},
+		{"worded", fmt.Errorf("decide: %w", &web.RepositoryFault{Fault: fault.New(fault.Forbidden, "pay"), Status: 402, Header: http.Header{"X-Price": {"7"}}}), 402, `{"detail":"pay"}`, [2]string{"X-Price", "7"}},
 		{"unknown", errors.New("disk full"), 500, `{"detail":"Internal server error (request r-1)."}`, [2]string{}},
 		{"unknown kind", fault.New("odd", "secret"), 500, `{"detail":"Internal server error (request r-1)."}`, [2]string{}},
 		{"cancelled, but not by the client", context.Canceled, 500, `{"detail":"Internal server error (request r-1)."}`, [2]string{}},

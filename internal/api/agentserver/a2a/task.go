@@ -308,7 +308,7 @@ func (t tasks) goOn(ctx context.Context, message *a2a.Message, body map[string]a
 // refuse returns the error of the protocol for an error. An error that no client has caused is
 // logged.
 func (t tasks) refuse(ctx context.Context, err error) error {
-	refused, ok := errors.AsType[*loopback.Refusal](err)
+	refused, ok := errors.AsType[*loopback.StatusError](err)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err

@@ -36,8 +36,8 @@ type Client struct {
 	Path string
 }
 
-// Ask sends a request to the server itself; without a body if it is nil. The error is a Refusal if
-// the status is not a success.
+// Ask sends a request to the server itself; without a body if it is nil. The error is a StatusError
+// if the status is not a success.
 func (c Client) Ask(ctx context.Context, answer *Answer, method string, at url.URL, body any) error {
 	var sent io.Reader
 	if body != nil {
@@ -48,19 +48,19 @@ func (c Client) Ask(ctx context.Context, answer *Answer, method string, at url.U
 		return err
 	}
 	if answer.Status >= http.StatusMultipleChoices {
-		return &Refusal{answer}
+		return &StatusError{answer}
 	}
 	return nil
 }
 
-// Refusal is an answer with which the server refused a request to itself.
-type Refusal struct{ *Answer }
+// StatusError is an answer with which the server refused a request to itself.
+type StatusError struct{ *Answer }
 
-func (r *Refusal) Error() string { return r.Message() }
+func (r *StatusError) Error() string { return r.Message() }
 
 // IsMissing reports whether the server does not know what it has asked itself for.
 func IsMissing(err error) bool {
-	refused, ok := errors.AsType[*Refusal](err)
+	refused, ok := errors.AsType[*StatusError](err)
 	return ok && refused.Status == http.StatusNotFound
 }
 

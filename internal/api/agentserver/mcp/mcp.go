@@ -249,7 +249,7 @@ func (s Server) call(ctx context.Context, assistantID string, arguments json.Raw
 	if answer.Full {
 		return said(fmt.Sprintf("The values of the run are larger than %d bytes.", loopback.MaxAnswer), true), nil
 	}
-	if refused, ok := errors.AsType[*loopback.Refusal](err); ok {
+	if refused, ok := errors.AsType[*loopback.StatusError](err); ok {
 		return said(refused.Message(), true), nil
 	}
 	if err != nil {
