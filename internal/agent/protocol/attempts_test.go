@@ -17,7 +17,7 @@ import (
 func TestAnotherAttemptTakesMessagesBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	r := f.create(run.Request{Input: input(`{"messages":[{"type":"human","id":"h","content":"Hi"}]}`)})
+	r := f.create(run.Request{Payload: run.Payload{Input: input(`{"messages":[{"type":"human","id":"h","content":"Hi"}]}`)}})
 	a := f.claim(r)
 	f.shows(a, token("m0", "One"), update("model", `"messages":[{"type":"ai","id":"m0","content":"One"}]`))
 	f.shows(a, token("m1", "Hel"), step{run.EventMessages, `[{"type":"AIMessageChunk","id":"m2","content":"By","chunk_position":"last"},{"graph_node":"other"}]`})
@@ -60,7 +60,7 @@ func TestAnotherAttemptRepeatsASubgraph(t *testing.T) {
 			`[{"type":"AIMessageChunk","id":%q,"content":"Hi","chunk_position":"last"},{"graph_node":"model","x_checkpoint_ns":"%s|model:%s"}]`, id, ns, task,
 		))
 	}
-	r := f.create(run.Request{Input: input(`{"messages":[]}`)})
+	r := f.create(run.Request{Payload: run.Payload{Input: input(`{"messages":[]}`)}})
 	a := f.claim(r)
 	f.shows(a, update("first", `"messages":[]`),
 		says("m1", "sub:1", "3"), inner("tasks", "sub:1", `{"id":"3","name":"model","result":{}}`),

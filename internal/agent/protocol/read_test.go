@@ -430,9 +430,9 @@ func TestAnswersAreShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.does(run.Request{Input: input(`{"n":1}`)})
+			f.does(run.Request{Payload: run.Payload{Input: input(`{"n":1}`)}})
 			f.asks("q1", "q2")
-			request := run.Request{Command: []byte(c.command)}
+			request := run.Request{Payload: run.Payload{Command: []byte(c.command)}}
 			if c.fork {
 				request.Fork = &run.Fork{ID: f.ref.Root()}
 			}

@@ -336,8 +336,8 @@ func TestTranslation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.does(run.Request{Input: input(`{"n":0}`)}, c.before...)
-			a := f.claim(f.create(run.Request{Input: input(`{"n":1}`), StreamSubgraphs: true}))
+			f.does(run.Request{Payload: run.Payload{Input: input(`{"n":0}`)}}, c.before...)
+			a := f.claim(f.create(run.Request{Payload: run.Payload{Input: input(`{"n":1}`)}, StreamSubgraphs: true}))
 			f.shows(a, c.steps...)
 			f.finish(a, c.outcome)
 			all := f.read(everything(), f.before(a.Run), 1)

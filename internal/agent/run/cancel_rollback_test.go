@@ -82,7 +82,7 @@ func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"t1":[{"id":"i","value":"?"}]}`)}))
 	thread1, before := f.thread(), contents(f.items())
 
-	resumed, err := f.runs.Create(t.Context(), f.ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Command: json.RawMessage(`{"resume":"yes"}`)})
+	resumed, err := f.runs.Create(t.Context(), f.ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Payload: run.Payload{Command: json.RawMessage(`{"resume":"yes"}`)}})
 	f.must(err)
 	b := f.claim(resumed)
 	f.must(b.Writes(graph.Writes{CheckpointID: "c1", TaskID: "t1", Data: []byte("answered")}))

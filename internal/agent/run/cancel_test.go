@@ -45,7 +45,7 @@ func (f *fixture) ask(a *run.Attempt) {
 func (f *fixture) resume(strategy run.Strategy, strict bool) run.Run {
 	f.t.Helper()
 	r, err := f.runs.Create(f.t.Context(), f.ref, run.Request{
-		Graph: "agent", Strategy: strategy, StrictResume: strict, Command: json.RawMessage(`{"resume":{"i":"yes"}}`),
+		Graph: "agent", Strategy: strategy, StrictResume: strict, Payload: run.Payload{Command: json.RawMessage(`{"resume":{"i":"yes"}}`)},
 	})
 	f.must(err)
 	return r

@@ -90,9 +90,11 @@ func TestACreatedRunIsReadAsItWasRequested(t *testing.T) {
 	f := newFixture(t)
 	request := run.Request{
 		AssistantID: "assistant", Graph: "agent", Strategy: run.Reject, StreamModes: []string{"values"},
-		Input: input(`{"x":1}`), Command: json.RawMessage(`{"resume":1}`), Config: json.RawMessage(`{"tags":["a"]}`),
-		Context: json.RawMessage(`{"c":1}`), Metadata: json.RawMessage(`{"m":1}`),
-		InterruptBefore: json.RawMessage(`"*"`), InterruptAfter: json.RawMessage(`["n"]`),
+		Payload: run.Payload{
+			Input: input(`{"x":1}`), Command: json.RawMessage(`{"resume":1}`), Config: json.RawMessage(`{"tags":["a"]}`),
+			Context: json.RawMessage(`{"c":1}`), Metadata: json.RawMessage(`{"m":1}`),
+			InterruptBefore: json.RawMessage(`"*"`), InterruptAfter: json.RawMessage(`["n"]`),
+		},
 	}
 	created, err := f.runs.Create(t.Context(), f.ref, request)
 	check.Must(t, err)

@@ -280,7 +280,7 @@ func newFixtureAt(t testing.TB, tb table.Table, hand *hand) *fixture {
 // also its id.
 func say(text string, strategy run.Strategy) run.Request {
 	message := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
-	return run.Request{Graph: "agent", Strategy: strategy, Input: input(message)}
+	return run.Request{Graph: "agent", Strategy: strategy, Payload: run.Payload{Input: input(message)}}
 }
 
 func (f *fixture) create(text string, strategy run.Strategy) run.Run {

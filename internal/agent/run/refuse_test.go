@@ -13,7 +13,7 @@ import (
 func TestAnAnswerThatTheThreadWaitsForIsNotRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	request := run.Request{Graph: "agent", Strategy: run.Reject, Command: json.RawMessage(`{"resume":{"q":true}}`), StrictResume: true}
+	request := run.Request{Graph: "agent", Strategy: run.Reject, Payload: run.Payload{Command: json.RawMessage(`{"resume":{"q":true}}`)}, StrictResume: true}
 	_, a := f.started("ask")
 	if refused, err := f.runs.Refuse(t.Context(), f.ref, request); err != nil || refused.Status != run.Error {
 		t.Errorf("an answer to a busy thread: got %s and %v", refused.Status, err)

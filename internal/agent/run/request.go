@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/base/optional"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -22,19 +21,6 @@ import (
 const inlineRequest = 512
 
 const requestKind = "run_request"
-
-// bulk is the part of a request whose size is up to the client.
-type bulk struct {
-	Input           Input           `json:"input,omitzero"`
-	Command         json.RawMessage `json:"command,omitempty"`
-	Config          json.RawMessage `json:"config,omitempty"`
-	Context         json.RawMessage `json:"context,omitempty"`
-	Metadata        json.RawMessage `json:"metadata,omitempty"`
-	Tracer          json.RawMessage `json:"tracer,omitempty"`
-	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
-	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
-	Caller          *graph.Caller   `json:"caller,omitempty"`
-}
 
 // GraphInput returns the input that the graph takes: a command that does something takes the place
 // of the input.
@@ -56,22 +42,14 @@ func (r *Request) size() int {
 	return len(r.Input.JSON()) + len(r.Command) + len(r.Config) + len(r.Context) + len(r.Metadata)
 }
 
-// bulk takes the large part out of the request.
-func (r *Request) bulk() bulk {
-	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.Tracer, r.InterruptBefore, r.InterruptAfter, r.Caller}
-	r.Input, r.Command, r.Config, r.Context, r.Metadata = Input{}, nil, nil, nil, nil
-	r.Tracer, r.InterruptBefore, r.InterruptAfter, r.Caller = nil, nil, nil, nil
-	return b
-}
-
-// store returns the request as the body of the run's item, and the write of its large part if
+// store returns the request as the body of the run's item, and the write of its payload if
 // the request is too large for the item.
 func (r Request) store(ref Ref, now time.Time) (body []byte, bulk *table.Put) {
 	if body = record.Encode(r); len(body) <= inlineRequest {
 		return body, nil
 	}
-	b := r.bulk()
-	put := record.New(keys.RunRequest(ref.Workspace, ref.Deployment, ref.Thread, ref.Run), requestKind, now, nil, record.Encode(b))
+	put := record.New(keys.RunRequest(ref.Workspace, ref.Deployment, ref.Thread, ref.Run), requestKind, now, nil, record.Encode(r.Payload))
+	r.Payload = Payload{}
 	return record.Encode(r), &put
 }
 
@@ -98,7 +76,7 @@ func (s *Store) loadBulk(ctx context.Context, runs ...*Run) error {
 				return fmt.Errorf("load request of run %s: %w", some[i].Run, record.ErrLost)
 			}
 			r := record.Read(item, requestKind)
-			if r.Decode(&some[i].Request); r.Err() != nil {
+			if r.Decode(&some[i].Payload); r.Err() != nil {
 				return r.Err()
 			}
 			some[i].Detached, some[i].Bulk = false, 0

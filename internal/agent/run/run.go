@@ -21,14 +21,9 @@ type Ref struct {
 // Key is the run's storage key.
 func (r Ref) Key() table.Key { return keys.Run(r.Workspace, r.Deployment, r.Thread, r.Run) }
 
-// Request is the request of the client that created the run; it never changes.
-type Request struct {
-	AssistantID string   `json:"assistant_id"`
-	Graph       string   `json:"graph"`
-	Strategy    Strategy `json:"multitask_strategy"`
-	// StreamModes are the kinds of events for readers that do not ask for other kinds.
-	StreamModes []string `json:"stream_mode"`
-	// The other fields are JSON as the client sent it; nil when absent.
+// Payload is the part of a request whose size is up to the client.
+type Payload struct {
+	// All fields but Caller are JSON as the client sent it; nil when absent.
 	Input           Input           `json:"input,omitzero"`
 	Command         json.RawMessage `json:"command,omitempty"`
 	Config          json.RawMessage `json:"config,omitempty"`
@@ -39,6 +34,17 @@ type Request struct {
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
 	// Caller is the caller that sent the request. Clients do not see it.
 	Caller *graph.Caller `json:"caller,omitempty"`
+}
+
+// Request is the request of the client that created the run; it never changes.
+type Request struct {
+	AssistantID string   `json:"assistant_id"`
+	Graph       string   `json:"graph"`
+	Strategy    Strategy `json:"multitask_strategy"`
+	// StreamModes are the kinds of events for readers that do not ask for other kinds.
+	StreamModes []string `json:"stream_mode"`
+	Payload
+
 	// Fork is the checkpoint to go on from, nil for the newest checkpoint.
 	Fork *Fork `json:"fork,omitempty"`
 	// Durability is "sync", "async" or "exit", "" if the client did not set it.

@@ -59,7 +59,7 @@ func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	f := newSmallFixture(t)
 	f.fill()
 	before := f.create("kept", run.Enqueue)
-	full, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Enqueue, Input: input(`{"more":"` + large + `x"}`)})
+	full, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Enqueue, Payload: run.Payload{Input: input(`{"more":"` + large + `x"}`)}})
 	f.must(err)
 	f.create("next", run.Interrupt)
 	f.wantLost(full, run.Interrupted)

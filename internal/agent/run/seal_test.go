@@ -150,7 +150,7 @@ func TestInputThatIsNoObjectIsTheGraphsOwnMatter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, raw := range []string{`"text"`, `null`, `[1]`, ``} {
-		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Interrupt, Input: input(raw)}); err != nil {
+		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Interrupt, Payload: run.Payload{Input: input(raw)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestARemovalThatWaitedTooLongStopsNobody(t *testing.T) {
 	f := newFixture(t)
 	_, a := f.started("1")
 	f.finish(a)
-	remove := run.Request{Strategy: run.Enqueue, Input: input(`{"messages":[{"type":"remove","id":"1"}]}`)}
+	remove := run.Request{Strategy: run.Enqueue, Payload: run.Payload{Input: input(`{"messages":[{"type":"remove","id":"1"}]}`)}}
 	for range 2 {
 		if _, err := f.runs.Create(t.Context(), f.ref, remove); err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	f := newFixture(t)
 	large := input(`{"document":"` + strings.Repeat("x", 1<<20) + `"}`)
 	for _, strategy := range []run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt} {
-		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: strategy, Input: large}); err != nil {
+		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: strategy, Payload: run.Payload{Input: large}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -185,7 +185,7 @@ func TestARunThatLeavesNothingIsNotSealed(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(f *fixture) run.Run{
 		"refused": func(f *fixture) run.Run {
-			request := run.Request{Graph: "agent", Command: json.RawMessage(`{"resume":{"q":true}}`), StrictResume: true}
+			request := run.Request{Graph: "agent", Payload: run.Payload{Command: json.RawMessage(`{"resume":{"q":true}}`)}, StrictResume: true}
 			_, err := f.runs.Refuse(f.t.Context(), f.ref, request)
 			f.must(err)
 			return run.Run{}

@@ -178,11 +178,13 @@ func (s server) request(ctx context.Context, body *model.RunCreate) (run.Request
 	}
 	return run.Request{
 		AssistantID: named.Assistant, Graph: named.Graph, Strategy: run.Strategy(optional.Or(body.MultitaskStrategy, model.MultitaskStrategyEnqueue)), StreamModes: streamModes(body.StreamMode),
-		Input: input, Command: command, Config: state.Present(body.Config), Context: state.Present(body.Context),
-		Metadata: state.Present(body.Metadata), InterruptBefore: state.Present(body.InterruptBefore), InterruptAfter: state.Present(body.InterruptAfter),
+		Payload: run.Payload{
+			Input: input, Command: command, Config: state.Present(body.Config), Context: state.Present(body.Context),
+			Metadata: state.Present(body.Metadata), InterruptBefore: state.Present(body.InterruptBefore), InterruptAfter: state.Present(body.InterruptAfter),
+			Tracer: state.Present(body.FrameworkTracer), Caller: callerOf(ctx),
+		},
 		Fork: fork, Durability: string(optional.Or(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
-		StrictResume: isTrue(body.StrictResume), Tracer: state.Present(body.FrameworkTracer),
-		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
+		StrictResume: isTrue(body.StrictResume), FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body),
 	}, nil
 }
 

@@ -272,7 +272,7 @@ func TestASlowAgentMayStillKeepCheckpoints(t *testing.T) {
 		input, err := run.NewInput(json.RawMessage(`{"n":1}`))
 		check.Must(t, err)
 		ref := thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Thread: path[len("/threads/"):]}
-		r, err := runs.Create(t.Context(), ref, run.Request{Graph: "weather", Strategy: run.Enqueue, Input: input})
+		r, err := runs.Create(t.Context(), ref, run.Request{Graph: "weather", Strategy: run.Enqueue, Payload: run.Payload{Input: input}})
 		check.Must(t, err)
 		a, err := runs.Claim(t.Context(), r.Ref, 0)
 		check.Must(t, err)

@@ -154,7 +154,7 @@ func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread
 // graph that is made for each call is made for a change of the state in the same way as for
 // the run. Without such a run, the request is empty except for the thread's own metadata.
 func (s server) lastRun(ctx context.Context, t thread.Thread, graphID string) (run.Request, error) {
-	empty := run.Request{Metadata: t.Metadata}
+	empty := run.Request{Payload: run.Payload{Metadata: t.Metadata}}
 	if t.Lock.Run == "" {
 		return empty, nil
 	}

@@ -98,7 +98,7 @@ func TestAttackAnAgentSpeaksForAnotherRun(t *testing.T) {
 	victim := f.create(f.newThread(), "victim", run.Enqueue)
 	forger, err := f.runs.Create(t.Context(), f.newThread(), run.Request{
 		Graph: "weather", Strategy: run.Enqueue, StreamModes: []string{"values"}, StreamSubgraphs: true,
-		Input: input(`{"messages":[{"type":"human","id":"a","content":"forger"}]}`),
+		Payload: run.Payload{Input: input(`{"messages":[{"type":"human","id":"a","content":"forger"}]}`)},
 	})
 	f.must(err)
 	if got := f.join(forger); got.Status != run.Error {
@@ -133,9 +133,12 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 	}), nil)
 	ref := f.newThread()
 	r, err := f.runs.Create(t.Context(), ref, run.Request{
-		Graph: "weather", Strategy: run.Enqueue, Input: input(`{"messages":[{"type":"human","id":"a","content":"<hi>"}],"n":1}`),
-		Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`), Command: json.RawMessage(`{"resume":null}`),
-		StreamModes: []string{"values", "messages-tuple", "messages", "custom", "updates"}, InterruptBefore: json.RawMessage(`"*"`),
+		Graph: "weather", Strategy: run.Enqueue, Payload: run.Payload{
+			Input:  input(`{"messages":[{"type":"human","id":"a","content":"<hi>"}],"n":1}`),
+			Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`), Command: json.RawMessage(`{"resume":null}`),
+			InterruptBefore: json.RawMessage(`"*"`),
+		},
+		StreamModes:     []string{"values", "messages-tuple", "messages", "custom", "updates"},
 		StreamSubgraphs: true, Durability: "exit",
 	})
 	f.must(err)
@@ -160,7 +163,7 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 	if got = <-asked; !cmp.Equal([]json.RawMessage{absent, absent, absent}, []json.RawMessage{got.Config, got.Context, got.Command}) {
 		t.Errorf("what the client left out is %s, %s, %s, want null", got.Config, got.Context, got.Command)
 	}
-	r, err = f.runs.Create(t.Context(), ref, run.Request{Graph: "weather", Strategy: run.Enqueue, Input: input(`{"n":2}`), Command: json.RawMessage(`{"resume":1}`)})
+	r, err = f.runs.Create(t.Context(), ref, run.Request{Graph: "weather", Strategy: run.Enqueue, Payload: run.Payload{Input: input(`{"n":2}`), Command: json.RawMessage(`{"resume":1}`)}})
 	f.must(err)
 	if got = <-asked; string(got.Input) != "null" || string(got.Command) != `{"resume":1}` {
 		t.Errorf("a run with a command has the input %s and the command %s", got.Input, got.Command)

@@ -258,7 +258,7 @@ func (f *fixture) create(ref thread.Ref, text string, strategy run.Strategy) run
 	f.t.Helper()
 	message := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
 	created, err := f.runs.Create(f.t.Context(), ref, run.Request{
-		Graph: "agent", Strategy: strategy, Input: input(message), StreamModes: []string{"messages-tuple"}, StreamSubgraphs: true,
+		Graph: "agent", Strategy: strategy, Payload: run.Payload{Input: input(message)}, StreamModes: []string{"messages-tuple"}, StreamSubgraphs: true,
 	})
 	f.must(err)
 	return created
@@ -267,7 +267,7 @@ func (f *fixture) create(ref thread.Ref, text string, strategy run.Strategy) run
 // give makes a run with an input.
 func (f *fixture) give(ref thread.Ref, raw string) run.Run {
 	f.t.Helper()
-	created, err := f.runs.Create(f.t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: input(raw)})
+	created, err := f.runs.Create(f.t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Payload: run.Payload{Input: input(raw)}})
 	f.must(err)
 	return created
 }

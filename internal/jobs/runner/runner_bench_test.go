@@ -46,7 +46,7 @@ func (f *fixture) serve(next <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		r, err := f.runs.Create(f.t.Context(), t.Ref, run.Request{Graph: "agent", Input: input(`{"messages":["hi"]}`)})
+		r, err := f.runs.Create(f.t.Context(), t.Ref, run.Request{Graph: "agent", Payload: run.Payload{Input: input(`{"messages":["hi"]}`)}})
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func TestAForkFromARemovedCheckpointFailsAtOnce(t *testing.T) {
 	a, err := f.runs.Claim(t.Context(), first.Ref, 0)
 	f.must(err)
 	f.must(a.Flush(t.Context()))
-	fork, err := f.runs.Create(t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: input(`{"messages":"fork"}`), Fork: &run.Fork{ID: a.Log.At.ID}})
+	fork, err := f.runs.Create(t.Context(), ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Payload: run.Payload{Input: input(`{"messages":"fork"}`)}, Fork: &run.Fork{ID: a.Log.At.ID}})
 	f.must(err)
 	next := f.create(ref, "next", run.Enqueue)
 	f.must(f.runs.Cancel(t.Context(), first.Ref, run.ActionRollback))

@@ -44,7 +44,7 @@ func TestAMessageOfFiveMegabytes(t *testing.T) {
 		asked, answered := message(fmt.Sprint("asked-", i)), message(fmt.Sprint("answered-", i))
 		input, err := run.NewInput(json.RawMessage(`{"messages":[` + asked + `]}`))
 		wantError(t, err, nil)
-		r, err := runs.Create(t.Context(), t1.Ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: input})
+		r, err := runs.Create(t.Context(), t1.Ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Payload: run.Payload{Input: input}})
 		wantError(t, err, nil)
 		attempt, err := runs.Claim(t.Context(), r.Ref, 0)
 		wantError(t, err, nil)
