@@ -21,10 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-var (
-	emptyObject = json.RawMessage("{}")
-	null        = json.RawMessage("null")
-)
+var null = json.RawMessage("null")
 
 // object returns a JSON object with the members.
 func object(members map[string]any) json.RawMessage { return record.Encode(members) }
