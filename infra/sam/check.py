@@ -1,8 +1,9 @@
 """Transforms template.yaml as CloudFormation will, and checks what only shows then: whether
-streaming routes stream, whether every method asks its authorizer, whether everything calls
-functions by their aliases, and, for each environment of samconfig.toml, whether the result is
-within AWS's quotas (quotas.py, concurrency.py) and, for the longest name of a stack and long values
-of all parameters, within the bounds of this project. Nothing is sent anywhere.
+streaming routes stream, whether every method asks its authorizer, whether the API has one stage
+only, whether everything calls functions by their aliases, and, for each environment of
+samconfig.toml, whether the result is within AWS's quotas (quotas.py, concurrency.py) and, for the
+longest name of a stack and long values of all parameters, within the bounds of this project.
+Nothing is sent anywhere.
 
 Usage: check.py template.yaml
 """
@@ -116,7 +117,7 @@ def check_api(api):
             if security != authorizer:
                 problems.append(f"{route}: authorizer {security}, wanted {authorizer}")
 
-    for name, definition in api["securityDefinitions"].items():
+    for name, definition in api["components"]["securitySchemes"].items():
         identity = definition["x-amazon-apigateway-authorizer"]
         source = identity.get("identitySource", "")
         ttl = identity["authorizerResultTtlInSeconds"]
@@ -124,6 +125,13 @@ def check_api(api):
             problems.append(f"authorizer {name}: {source!r} for {ttl} s, wanted Credentials without sources")
     unserved = [(route, m) for route, m in sorted(streams) if not {m, "x-amazon-apigateway-any-method"} & api["paths"].get(route, {}).keys()]
     return problems + [f"{m} {route}: no function serves it" for route, m in unserved], methods, streaming, nodes
+
+
+def check_stages(resources):
+    """Returns a sentence for each deployment that makes a stage by itself. Such a stage answers to
+    everybody, and has neither the web ACL nor the throttles and the log of the stack's own stage."""
+    deployments = {name: r["Properties"] for name, r in resources.items() if r["Type"] == "AWS::ApiGateway::Deployment"}
+    return [f"{name} makes a stage of its own, {deployment['StageName']}" for name, deployment in deployments.items() if "StageName" in deployment]
 
 
 def main(path):
@@ -135,7 +143,7 @@ def main(path):
         problems += wrong
         nodes |= found
         print(f"methods with RunnerCompute={compute}: {methods}, of which {streaming} stream")
-    problems += roles.check(resources)
+    problems += check_stages(resources) + roles.check(resources)
     for environment, settings in environments().items():
         if environment != "default":
             parameters = settings["global"]["parameters"]

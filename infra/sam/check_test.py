@@ -54,13 +54,24 @@ class Api(unittest.TestCase):
         self.assertIn(f"{route}: timeout 29000", self.problems())
 
     def test_an_authorizer_that_remembers(self):
-        next(iter(self.api["securityDefinitions"].values()))["x-amazon-apigateway-authorizer"]["authorizerResultTtlInSeconds"] = 300
+        next(iter(self.api["components"]["securitySchemes"].values()))["x-amazon-apigateway-authorizer"]["authorizerResultTtlInSeconds"] = 300
         self.assertIn("for 300 s, wanted Credentials without sources", self.problems())
 
     def test_a_stream_that_no_function_serves(self):
         route, _ = self.operation(streams=True)
         del self.api["paths"][route]
         self.assertIn(f"{route}: no function serves it", self.problems())
+
+
+class Stages(unittest.TestCase):
+    def test_the_template_has_one_stage(self):
+        self.assertEqual(check.check_stages(TRANSLATED["Resources"]), [])
+
+    def test_a_stage_that_sam_adds(self):
+        resources = copy.deepcopy(TRANSLATED["Resources"])
+        deployment = next(r for r in resources.values() if r["Type"] == "AWS::ApiGateway::Deployment")
+        deployment["Properties"]["StageName"] = "Stage"
+        self.assertRegex(" ".join(check.check_stages(resources)), "makes a stage of its own, Stage")
 
 
 if __name__ == "__main__":
