@@ -1,7 +1,7 @@
 """Checks the roles that the translated template gives to functions."""
 
 BASIC, IN_VPC = "AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole"
-WRITES = {"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"}
+WRITES = {"logs:CreateLogStream", "logs:PutLogEvents"}
 INTERFACES = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"}
 
 
