@@ -73,6 +73,12 @@ class Stages(unittest.TestCase):
         deployment["Properties"]["StageName"] = "Stage"
         self.assertRegex(" ".join(check.check_stages(resources)), "makes a stage of its own, Stage")
 
+    def test_a_parameter_that_decides_about_methods_reaches_the_stage(self):
+        def deployments(compute):
+            return {name for name, r in transform("template.yaml", {"RunnerCompute": compute})["Resources"].items() if r["Type"] == "AWS::ApiGateway::Deployment"}
+
+        self.assertEqual(deployments("lambda") & deployments("managed"), set())
+
 
 if __name__ == "__main__":
     unittest.main()
