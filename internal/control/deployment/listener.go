@@ -24,10 +24,10 @@ func (c *ListenerConfig) namespace() string {
 	return optional.Text(c.K8sNamespace)
 }
 
-// supported checks that the place where a deployment runs supports its ResourceSpec. A
-// listener reports this itself, when it runs the deployment.
+// supported checks that the place where a deployment runs supports its ResourceSpec and its
+// variables. A listener reports this itself, when it runs the deployment.
 func (s *Store) supported(d Deployment, secrets []Secret) error {
-	if s.cfg.Unsupported == nil || d.Remote() || len(d.SourceConfig.ResourceSpec) == 0 {
+	if s.cfg.Unsupported == nil || d.Remote() {
 		return nil
 	}
 	names := make([]string, 0, len(secrets)+len(d.SecretReferences))

@@ -236,25 +236,32 @@ func TestWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeHadIsRefused asks for a volume in a place that has no volumes, and for a
-// volume that needs a secret.
+// TestWhatCannotBeHadIsRefused asks for a volume in a place that has no volumes, for a volume that
+// needs a secret, and for more secrets than there may be.
 func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	store := deployment.NewStore(deployment.Config{
 		Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations,
 		Unsupported: func(spec json.RawMessage, secrets []string) []string {
-			if strings.Contains(string(spec), "volumes") && strings.Join(secrets, " ") != "KEY" {
+			switch {
+			case strings.Contains(string(spec), "volumes") && strings.Join(secrets, " ") != "KEY":
 				return []string{"source_config.resource_spec.volumes is not to be had."}
+			case len(secrets) > 1:
+				return []string{"secrets are too many."}
 			}
 			return nil
 		},
 	})
-	want := func(err error) {
+	wants := func(text string, err error) {
 		t.Helper()
-		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "resource_spec.volumes is not to be had.") {
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v", err)
 		}
+	}
+	want := func(err error) {
+		t.Helper()
+		wants("resource_spec.volumes is not to be had.", err)
 	}
 	volumes := json.RawMessage(`{"volumes":[{"name":"a","emptyDir":{}}]}`)
 	request := fromImage("a")
@@ -274,6 +281,11 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	if _, err := store.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{ResourceSpec: volumes}}); err != nil {
 		t.Errorf("the secrets that are there count: %v", err)
 	}
+	many := fromGit("many")
+	many.SourceConfig.ResourceSpec = nil
+	many.Secrets = []deployment.Secret{{Name: "A", Value: "v"}, {Name: "B", Value: "v"}}
+	_, err = store.Create(t.Context(), many)
+	wants("secrets are too many.", err)
 	other, err := store.Create(t.Context(), fromImage("b"))
 	check.Must(t, err)
 	_, err = store.Patch(t.Context(), other.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{ResourceSpec: volumes}})

@@ -14,9 +14,15 @@ import (
 const (
 	// LabelPrefix begins the names of the platform's own labels.
 	LabelPrefix = "slipway."
-	// maxLabels is the largest size, in bytes, of labels and annotations together. A task
-	// definition may have 64 KiB, and the names of variables need a part of them too.
+	// maxLabels is the largest size, in bytes, of labels and annotations together.
 	maxLabels = 16 << 10
+	// maxDefinition is the largest size of what a deployment adds to its task definition, which may
+	// have 64 KiB: the labels, and each variable. The rest is for the platform's settings and for
+	// the variables of the repository's own file.
+	maxDefinition = 56 << 10
+	// variableSize is the size of a variable in a task definition without its name, which is there
+	// twice. It has no value there, but the ARN of the release's secret.
+	variableSize = 160
 )
 
 // spec is the part of the interface's ResourceSpec that describes a replica.
@@ -56,9 +62,9 @@ func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
 }
 
 // Unsupported says, in sentences that name the field, which parts of a ResourceSpec a task on
-// ECS cannot have. It does not look at the deployment's secrets. It leaves out parts that have no
-// meaning here: the sizes of queue workers and databases.
-func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
+// ECS cannot have, and whether it cannot have so many variables, whose names are given. It leaves
+// out parts that have no meaning here: the sizes of queue workers and databases.
+func Unsupported(resourceSpec json.RawMessage, variables []string) []string {
 	resources, err := parse(resourceSpec)
 	if err != nil {
 		return []string{"source_config.resource_spec cannot be read."}
@@ -86,5 +92,12 @@ func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
 		}
 	}
 	breaks(size > maxLabels, "labels", fmt.Sprintf("with annotations they may have %d bytes, and have %d", maxLabels, size))
+	for _, name := range variables {
+		size += variableSize + 2*len(name)
+	}
+	if size > maxDefinition {
+		broken = append(broken, fmt.Sprintf("secrets and secret_references cannot be had on ECS: with labels and annotations, a task definition has %d bytes for them, of which each takes %d and "+
+			"twice its name; these %d take %d.", maxDefinition, variableSize, len(variables), size))
+	}
 	return broken
 }

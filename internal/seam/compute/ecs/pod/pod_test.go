@@ -2,6 +2,7 @@ package pod_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -31,6 +32,24 @@ func TestUnsupportedNamesTheField(t *testing.T) {
 	}
 	if got := pod.Unsupported(json.RawMessage(`[]`), nil); len(got) != 1 || !strings.Contains(got[0], "cannot be read") {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestATaskDefinitionHasRoomForSoManyVariables(t *testing.T) {
+	t.Parallel()
+	names := make([]string, 300)
+	for i := range names {
+		names[i] = fmt.Sprintf("VARIABLE_%03d", i)
+	}
+	if got := pod.Unsupported(nil, names); got != nil {
+		t.Errorf("got %q for %d variables", got, len(names))
+	}
+	for spec, names := range map[string][]string{
+		"": append(names, names...), `{"labels":{"a":"` + strings.Repeat("x", 15<<10) + `"}}`: names,
+	} {
+		if got := pod.Unsupported(json.RawMessage(spec), names); len(got) != 1 || !strings.HasPrefix(got[0], "secrets and secret_references cannot be had on ECS: ") {
+			t.Errorf("%.20s: got %q for %d variables", spec, got, len(names))
+		}
 	}
 }
 
