@@ -3,6 +3,7 @@ package pod_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestATaskDefinitionHasRoomForSoManyVariables(t *testing.T) {
 		t.Errorf("got %q for %d variables", got, len(names))
 	}
 	for spec, names := range map[string][]string{
-		"": append(names, names...), `{"labels":{"a":"` + strings.Repeat("x", 15<<10) + `"}}`: names,
+		"": slices.Concat(names, names), `{"labels":{"a":"` + strings.Repeat("x", 15<<10) + `"}}`: names,
 	} {
 		if got := pod.Unsupported(json.RawMessage(spec), names); len(got) != 1 || !strings.HasPrefix(got[0], "secrets and secret_references cannot be had on ECS: ") {
 			t.Errorf("%.20s: got %q for %d variables", spec, got, len(names))
