@@ -140,7 +140,7 @@ def shared(roles):
     for name in sorted(roles.keys() | SHARED.keys()):
         allowed = set()
         for document in roles.get(name, {"policies": []})["policies"]:
-            for statement in document["Statement"]:
+            for statement in (s for s in document["Statement"] if s.get("Effect") != "Deny"):
                 resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
                 if not all(STACK in resource or resource == KEY for resource in resources):
                     allowed.update(action for action in statement["Action"] if not READING.match(action))

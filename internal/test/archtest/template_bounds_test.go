@@ -81,6 +81,20 @@ func TestADeletedStackStaysDeleted(t *testing.T) {
 	}
 }
 
+// TestAttackAnAgentUsesItsRole checks that the role of agents denies everything. Without that, the
+// policies of buckets, queues and keys that admit each role of the account, or of its organization,
+// would admit the code of tenants, although the role allows nothing.
+func TestAttackAnAgentUsesItsRole(t *testing.T) {
+	t.Parallel()
+	denied := false
+	eachMap(resourceNamed(t, stack(t, nil), "AgentTaskRole").Properties, func(m map[string]any) {
+		denied = denied || m["Effect"] == "Deny" && m["Action"] == "*" && m["Resource"] == "*" && m["Condition"] == nil
+	})
+	if !denied {
+		t.Error("the role does not deny what other policies allow")
+	}
+}
+
 // TestTheApiAccountStays: CloudFormation cannot undo the account-wide setting, so the role
 // that it names also stays, even if the first deployment fails.
 func TestTheApiAccountStays(t *testing.T) {
