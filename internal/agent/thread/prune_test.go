@@ -52,3 +52,43 @@ func TestAPruningKeepsTheNewestOfALastingSubgraph(t *testing.T) {
 		t.Errorf("the agent gets %d checkpoints, and the subgraph's is not the newest", len(got))
 	}
 }
+
+// TestTheSubgraphsOfAPrunedCheckpointAreGone checks this for a checkpoint of the agent behind which
+// the server has made a checkpoint, for example for the shown output of an interrupted run. The
+// pruning keeps only the server's checkpoint, but the subgraphs are stored as differences to the
+// agent's.
+func TestTheSubgraphsOfAPrunedCheckpointAreGone(t *testing.T) {
+	t.Parallel()
+	s, m := newStore(t)
+	ref, log := agentLog(t, s)
+	_, err := s.Create(t.Context(), ref, nil, nil, false)
+	check.Must(t, err)
+	values := func(messages string) json.RawMessage { return json.RawMessage(`{"messages":[` + messages + `]}`) }
+	change := func(raw json.RawMessage) thread.Change {
+		next, patch, err := log.Values.Replace(raw)
+		check.Must(t, err)
+		return thread.Change{Values: next, Patch: patch}
+	}
+	first := change(values(`{"id":"1"},{"id":"2"}`))
+	first.Agent = &graph.Checkpoint{ID: "root", Values: first.Values.JSON()}
+	log, writes := apply(t, log, first)
+	log, more, err := log.Subgraph(start, graph.Checkpoint{ID: "below", NS: "below", Values: values(`{"id":"1"},{"id":"2"},{"id":"3"}`)})
+	check.Must(t, err)
+	log, last := apply(t, log, change(values(`{"id":"1"},{"id":"2"},{"id":"4"}`)))
+	check.Must(t, m.Transact(t.Context(), append(append(writes, more...), last...)...))
+	of, err := s.Get(t.Context(), ref)
+	check.Must(t, err)
+	of.Lock.Checkpoint = log.At.Number
+	wanted := thread.Wanted{NS: "below", Root: thread.Newest, Limit: 10}
+	if found, err := s.SubgraphHistory(t.Context(), ref, wanted); err != nil || len(found) != 1 {
+		t.Fatalf("before the pruning: got %v, %v", found, err)
+	}
+	check.Must(t, s.Prune(t.Context(), of))
+
+	if found, err := s.SubgraphHistory(t.Context(), ref, wanted); err != nil || len(found) != 0 {
+		t.Errorf("got %v, %v; want no checkpoint", found, err)
+	}
+	if found, err := s.Subgraphs(t.Context(), ref, 0); err != nil || len(found) != 0 {
+		t.Errorf("the newest: got %v, %v; want no checkpoint", found, err)
+	}
+}

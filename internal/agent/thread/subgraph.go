@@ -36,14 +36,15 @@ func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[strin
 }
 
 // eachSubgraph calls visit with the checkpoints of subgraphs since an agent's own checkpoint,
-// oldest first: the checkpoints of one namespace, or of all namespaces if ns is nil.
+// oldest first: the checkpoints of one namespace, or of all namespaces if ns is nil. If a pruning
+// has removed the agent's checkpoint, nothing says what those of the subgraphs differ from.
 func (s *Store) eachSubgraph(ctx context.Context, ref Ref, number int64, ns *string, visit func(Subgraph) error) error {
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
 	if err != nil || len(items) == 0 {
 		return err
 	}
 	root, err := s.StateAt(ctx, ref, number)
-	if err != nil {
+	if err != nil || root.At.Number != number {
 		return err
 	}
 	values := map[string]state.Values{}
