@@ -263,23 +263,28 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 // turn waits until this runner may work on one more run of the deployment, and returns the
 // release that serves the thread then.
 func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, limits compute.RunLimits, leave func(), err error) {
-	for {
-		var restart string
-		if release, restart, err = r.Deployments.ServingSince(ctx, ref.Workspace, ref.Deployment, thread); err != nil {
-			return release, limits, nil, unserved(err)
-		}
-		if limits, err = r.limitsOf(ctx, started{release, restart}); err != nil {
-			return release, limits, nil, err
-		}
-		if leave != nil {
-			return release, limits, leave, nil
-		}
-		var waited bool
-		if leave, waited, err = r.turns.Take(slice, ref.Workspace+"/"+ref.Deployment); err != nil || !waited {
-			return release, limits, leave, err
-		}
-		// Another release may serve by now.
+	if release, limits, err = r.serving(ctx, ref, thread); err != nil {
+		return release, limits, nil, err
 	}
+	leave, waited, err := r.turns.Take(slice, ref.Workspace+"/"+ref.Deployment)
+	if err != nil || !waited {
+		return release, limits, leave, err
+	}
+	// Another release may serve by now.
+	if release, limits, err = r.serving(ctx, ref, thread); err != nil {
+		leave()
+	}
+	return release, limits, leave, err
+}
+
+// serving returns the release that serves the thread now, with its limits.
+func (r *Runner) serving(ctx context.Context, ref run.Ref, thread string) (compute.Ref, compute.RunLimits, error) {
+	release, restart, err := r.Deployments.ServingSince(ctx, ref.Workspace, ref.Deployment, thread)
+	if err != nil {
+		return release, compute.RunLimits{}, unserved(err)
+	}
+	limits, err := r.limitsOf(ctx, started{release, restart})
+	return release, limits, err
 }
 
 // unserved returns the failure of a run that no release serves.
