@@ -155,7 +155,8 @@ func Diagnose(r Revision, log []string) Diagnosis {
 func summary(message string, log []string) []string {
 	lines := nonEmpty(strings.Split(message, "\n"))
 	if len(lines) < 2 {
-		return append(lines, nonEmpty(log[:min(len(log), 4)])...)
+		printed := nonEmpty(log)
+		return append(lines, printed[max(0, len(printed)-4):]...)
 	}
 	return slices.Concat(lines[:1], lines[max(1, len(lines)-4):])
 }

@@ -92,4 +92,9 @@ func TestDiagnoseShowsTheEndOfTheOutput(t *testing.T) {
 	if got := revision.Diagnose(failed, []string{"unpacking", failed.Message}); !slices.Equal(got.Evidence, want) {
 		t.Errorf("got %q", got.Evidence)
 	}
+	failed.Message = want[0]
+	log := []string{"unpacking", "resolved 1", "resolved 3", "resolved 4", "", "postinstall", "exited with 1"}
+	if got := revision.Diagnose(failed, log); !slices.Equal(got.Evidence, want) {
+		t.Errorf("with the output only in the log: got %q", got.Evidence)
+	}
 }
