@@ -2,6 +2,8 @@ package deployment_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -85,6 +87,7 @@ func TestRunLimits(t *testing.T) {
 		"unset":   {typed(fromGit("unset"), "prod"), nil, compute.RunLimits{Scales: true}},
 		"wrong":   {fromGit("wrong"), []deployment.Secret{{Name: "N_JOBS_PER_WORKER", Value: "-1"}, {Name: "BG_JOB_TIMEOUT_SECS", Value: "soon"}}, compute.RunLimits{}},
 		"image":   {sized(fromImage("image"), `{"min_scale":1,"max_scale":4}`), settings, compute.RunLimits{Jobs: 12, Timeout: timeout, Scales: true}},
+		"huge":    {typed(fromGit("huge"), "prod"), []deployment.Secret{{Name: "N_JOBS_PER_WORKER", Value: fmt.Sprint(math.MaxInt)}}, compute.RunLimits{Jobs: 10_000_000, Scales: true}},
 		"minimum": {sized(fromImage("minimum"), `{"min_scale":2}`), settings, compute.RunLimits{Jobs: 6, Timeout: timeout}},
 	} {
 		c.request.Secrets = c.secrets

@@ -36,13 +36,16 @@ const (
 	// for at a time.
 	jobsVariable = "N_JOBS_PER_WORKER"
 	defaultJobs  = 10
+	// mostJobs is more than any replica can work on. Its product with a number of replicas fits
+	// into an int.
+	mostJobs = 1_000_000
 )
 
 // JobsOf is the number of runs that an environment sets for a replica, 0 if the environment sets
-// no positive number.
+// no positive number. It is mostJobs at most.
 func JobsOf(env map[string]string) int {
 	if jobs, err := strconv.Atoi(env[jobsVariable]); err == nil && jobs > 0 {
-		return jobs
+		return min(jobs, mostJobs)
 	}
 	return 0
 }
