@@ -152,27 +152,17 @@ func (e unprintedError) Error() string { return "the answer cannot be printed: "
 
 // script asks the message, or without a message the lines in turn, after the question that waits
 // already. Only the agent's answers and questions go to stdout. Without a line there is no thread.
-func (c *conversation) script(ctx context.Context, message string, lines io.Reader) error {
+func (c *conversation) script(ctx context.Context, message string, lines io.Reader) (err error) {
 	if c.thread != "" {
 		c.show(output.Event{Kind: output.KindThread, Thread: c.thread})
 	}
 	if message != "" {
-		lines = strings.NewReader(message)
-	} else if err := c.ask(); err != nil {
-		return err
+		err = c.turn(ctx, strings.TrimSpace(message))
+	} else if err = c.ask(); err == nil {
+		err = c.turns(ctx, lines)
 	}
-	said := bufio.NewScanner(lines)
-	for said.Scan() {
-		line := strings.TrimSpace(said.Text())
-		if line == "" {
-			continue
-		}
-		if err := c.turn(ctx, line); err != nil {
-			c.show(output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error(), Thread: c.thread})
-			return err
-		}
-	}
-	if err := said.Err(); err != nil {
+	if err != nil {
+		c.show(output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error(), Thread: c.thread})
 		return err
 	}
 	if c.asJSON {
@@ -181,21 +171,34 @@ func (c *conversation) script(ctx context.Context, message string, lines io.Read
 	return nil
 }
 
-// turn says one line and prints the answer, and the question that the graph then waits for.
-func (c *conversation) turn(ctx context.Context, line string) error {
+// turns says each line that is not empty.
+func (c *conversation) turns(ctx context.Context, lines io.Reader) error {
+	said := bufio.NewScanner(lines)
+	for said.Scan() {
+		if line := strings.TrimSpace(said.Text()); line != "" {
+			if err := c.turn(ctx, line); err != nil {
+				return err
+			}
+		}
+	}
+	return said.Err()
+}
+
+// turn says a text and prints the answer, and the question that the graph then waits for.
+func (c *conversation) turn(ctx context.Context, text string) error {
 	if c.thread == "" {
 		if err := c.begin(ctx); err != nil {
 			return err
 		}
 		c.show(output.Event{Kind: output.KindThread, Thread: c.thread})
 	}
-	answer, err := c.say(ctx, line)
+	answer, err := c.say(ctx, text)
 	if err != nil {
 		return err
 	}
 	c.runs++
 	if c.asJSON {
-		c.show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: line})
+		c.show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: text})
 	}
 	if err := c.hear(ctx, answer); err != nil {
 		if ctx.Err() != nil {
