@@ -344,7 +344,8 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only CancelScope, 
 		return err
 	}
 	if only == CancelRunning {
-		return found, cancelRun(t.Lock.Run, Running)
+		err := cancelRun(t.Lock.Run, Running)
+		return found, err
 	}
 	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)
 	// The reverse order keeps a run from beginning because the runs before it are cancelled.

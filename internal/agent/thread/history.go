@@ -96,10 +96,10 @@ func (s *Store) historyBefore(ctx context.Context, ref Ref, before int64) (histo
 		return h, nil
 	}
 	at, err := record.Get(ctx, s.table, "checkpoint", keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before), nil)
-	if err != nil || at == nil {
-		return h, err
+	if err == nil && at != nil {
+		err = h.begin(at)
 	}
-	return h, h.begin(at)
+	return h, err
 }
 
 func (s *Store) page(ctx context.Context, ref Ref, upTo int64, limit int) ([]*table.Item, error) {

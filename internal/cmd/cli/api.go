@@ -131,7 +131,8 @@ func (a *api) named(ctx context.Context, name string) (named deployment, ok bool
 // deployment finds a deployment by its id or its name.
 func (a *api) deployment(ctx context.Context, idOrName string) (named deployment, err error) {
 	if id.Valid(idOrName) {
-		return named, a.do(ctx, http.MethodGet, "/v2/deployments/"+idOrName, nil, &named)
+		err = a.do(ctx, http.MethodGet, "/v2/deployments/"+idOrName, nil, &named)
+		return named, err
 	}
 	named, ok, err := a.named(ctx, idOrName)
 	if err == nil && !ok {

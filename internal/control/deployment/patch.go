@@ -143,10 +143,11 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	if missing := d.missingSource(); p.Revise && missing != "" {
 		return Deployment{}, fault.New(fault.Invalid, "%s is required when source is %s.", missing, d.Source)
 	}
-	if err := s.sealCredentials(ctx, &d); err != nil || p.Secrets == nil {
-		return d, err
+	err = s.sealCredentials(ctx, &d)
+	if err == nil && p.Secrets != nil {
+		err = s.sealSecrets(ctx, &d, secrets)
 	}
-	return d, s.sealSecrets(ctx, &d, secrets)
+	return d, err
 }
 
 // secretsAfter returns the secrets that the deployment has after the patch. The secrets that
