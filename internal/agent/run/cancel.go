@@ -144,8 +144,9 @@ func (s *Store) endActive(
 		end.If = table.All(end.If, table.Equals(attrAttempt, int64(0)))
 	}
 	t.MarkUnsealed(&change)
-	o.Add(end)
-	o.Add(s.passLock(t, &change, next, view)...)
+	passed := s.passLock(t, &change, next, view)
+	o.Add(end, change)
+	o.Add(passed...)
 	o.Join(s.notifyQuestions(t, view.Interrupts))
 	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, next) })
 	return o, nil

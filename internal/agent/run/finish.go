@@ -198,13 +198,13 @@ func (a *Attempt) commitEnd(ctx context.Context, now time.Time, last draft, own 
 		}
 		change := t.ChangeLock(now)
 		t.MarkSealed(&change, a.Run.Run, last.Run.Position, last.Log.At.Number, q.lastUnsealed != "")
-		lockWrites := s.passLock(t, &change, q.next, thread.IdleView{
+		passed := s.passLock(t, &change, q.next, thread.IdleView{
 			Status: threadStatus(outcome), Interrupts: outcome.Interrupts, Run: a.Run.Run,
 		})
 		o.Join(own)
 		o.Join(s.notifyQuestions(t, outcome.Interrupts))
-		o.AddOr(lockWrites[0], a.fencedIfDelayed)
-		o.Add(lockWrites[1:]...)
+		o.AddOr(change, a.fencedIfDelayed)
+		o.Add(passed...)
 		o.Join(s.sealPassed(t.Ref, q, now))
 		return q.next, o, nil
 	})
@@ -269,18 +269,18 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 
 // passLock completes a change of the lock. The change hands the thread to the next run, or if next
 // is nil leaves the thread without a run. The thread shows the view then, or if the next run leaves
-// nothing. passLock returns the change together with the other writes that it needs.
+// nothing. passLock returns the other writes that belong to the change.
 func (s *Store) passLock(t thread.Thread, change *table.Update, next *Run, view thread.IdleView) []table.Write {
 	t.SetIdleView(change, view)
 	if next == nil {
 		t.SetIdle(change)
-		return append([]table.Write{*change}, t.UncountRun()...)
+		return t.UncountRun()
 	}
 	t.SetActive(change, next.Run, next.Due)
 	now := s.Now()
 	promote := record.Change(next.Key(), now, nil, table.Equals(attrStatus, string(Pending)))
 	promote.Index = s.leaseEntry(next.Run, later(now, next.Due))
-	return []table.Write{*change, promote}
+	return []table.Write{promote}
 }
 
 func threadStatus(outcome Outcome) thread.Status {
