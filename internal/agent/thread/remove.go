@@ -53,9 +53,7 @@ func (s *Store) CheckpointKeysAfter(ctx context.Context, ref Ref, number int64, 
 // FrameKeysAfter returns the keys of the items that were stored since a checkpoint of the agent,
 // except for the first ones. It returns at most limit keys.
 func (s *Store) FrameKeysAfter(ctx context.Context, ref Ref, checkpoint, first int64, limit int) ([]table.Key, error) {
-	query := keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, checkpoint)
-	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, checkpoint, first+1).SK
-	query.To = keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, checkpoint, 99_999_999).SK
+	query := keys.FramesSinceAfter(ref.Workspace, ref.Deployment, ref.Thread, checkpoint, first)
 	query.Limit = limit
 	page, err := s.table.Query(table.WithoutContents(ctx), query)
 	if err != nil {

@@ -180,6 +180,12 @@ func FramesSince(workspace, deployment, thread string, number int64) table.Query
 	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: sincePrefix(number)}
 }
 
+// FramesSinceAfter is FramesSince without the frames up to a place.
+func FramesSinceAfter(workspace, deployment, thread string, number, place int64) table.Query {
+	from := FrameSince(workspace, deployment, thread, number, place+1)
+	return table.Query{PK: from.PK, From: from.SK, To: sincePrefix(number) + "~"}
+}
+
 // FrameSinceNumber reads a number back from the key of a frame that the agent kept: the number
 // of the checkpoint after which the agent kept it.
 func FrameSinceNumber(key table.Key) (int64, error) {
