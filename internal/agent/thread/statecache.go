@@ -67,8 +67,9 @@ func (c stateCache) lacks(ref Ref, number int64) int {
 	return firstLook
 }
 
-// Remember notes a log that is stored now, so that the next reader in this process does not read
-// the whole log.
+// Remember notes a log that is about to be stored, or was just stored, so that the next reader in
+// this process does not read the whole log. A log that is not stored after all does no harm: find
+// compares it with the stored checkpoint.
 func (s *Store) Remember(l Log) {
 	if !l.Forks() {
 		s.states.remember(l.ref, l.State, false)

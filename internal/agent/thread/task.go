@@ -89,8 +89,8 @@ func QuestionID(question json.RawMessage) (string, error) {
 	return head.ID, nil
 }
 
-// QuestionIDs returns the ids of the questions in an object of lists by task, in order. A
-// question without an id is left out.
+// QuestionIDs returns the sorted ids of the questions in an object of lists by task. A question
+// without an id is left out.
 func QuestionIDs(interrupts json.RawMessage) []string {
 	var byTask map[string][]json.RawMessage
 	if len(interrupts) == 0 || json.Unmarshal(interrupts, &byTask) != nil {
