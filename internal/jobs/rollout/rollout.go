@@ -181,9 +181,9 @@ type position struct {
 
 // torn reports whether the deployment was read before the revision's promotion, and the revision
 // after it.
-func (p position) torn() bool {
-	id := p.revision.Revision
-	return p.revision.Status == revision.Deployed && p.deployment.Slot == id && p.deployment.Active != id
+func (at position) torn() bool {
+	id := at.revision.Revision
+	return at.revision.Status == revision.Deployed && at.deployment.Slot == id && at.deployment.Active != id
 }
 
 func (r *Rollout) read(ctx context.Context, ref revision.Ref) (position, error) {
