@@ -59,12 +59,12 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 	if err := s.cfg.Quotas.Rescale(ctx, s.table, now, &counted, d.Workspace, quota.Scale{Deployments: -1, Replicas: -d.replicas}); err != nil {
 		return counted, err
 	}
-	writes := counted.Writes
+	var writes []table.Write
 	d.Teardown++
 	if how.Window > 0 {
 		d.PurgeAt = now.Add(how.Window)
 	} else {
-		writes = append(writes, d.release()...)
+		writes = d.release()
 	}
 	change := d.change(now, table.Attrs{
 		attrStatus: string(AwaitingDelete), attrTeardown: int64(d.Teardown), attrPurge: clock.FormatOptional(d.PurgeAt), attrReplicas: int64(0),
@@ -76,6 +76,7 @@ func (s *Store) deletion(ctx context.Context, d Deployment, how Deletion) (recor
 		d.leaveProject(now, how.TracingProject),
 		audit.New(ctx, audit.DeleteDeployment, d.Deployment, d.Name).Write(d.Workspace, now),
 	)...)
+	o.Join(counted)
 	o.Then(s.starter(d, s.StartTeardown))
 	return o, err
 }
