@@ -73,7 +73,10 @@ func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next,
 	if !ok {
 		return r.cannotRun(ctx, at)
 	}
-	status, err := look(ctx, target, at.deployment, at.revision.Revision)
+	// The look takes time: a change of the revision meanwhile ends the wait that follows.
+	wait, stop := r.waitForRelease(ctx, at)
+	defer stop()
+	status, err := look(wait, target, at.deployment, at.revision.Revision)
 	left := begun.Add(at.deployment.CanaryTime()).Sub(r.Now())
 	switch {
 	case err != nil:
@@ -85,8 +88,6 @@ func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next,
 	case left <= 0 && status.State == compute.Healthy:
 		return promote, nil
 	}
-	wait, stop := r.waitForRelease(ctx, at)
-	defer stop()
 	if left > 0 {
 		var cancel context.CancelFunc
 		wait, cancel = context.WithTimeout(wait, left)

@@ -1,12 +1,14 @@
 package rollout_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // starting returns a deployment with a canary whose active release is only starting, like a
@@ -66,6 +68,45 @@ func TestACanaryIsCancelledWhileItWaits(t *testing.T) {
 	}
 	s.settle(t, d.Ref)
 	s.wantAtRest(t, d.Ref, revision.Interrupted)
+}
+
+// TestACanaryThatEndsWhileItIsLookedAt ends at once, and not when the step's patience is over.
+func TestACanaryThatEndsWhileItIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(*server, context.Context, revision.Ref) (revision.Revision, error)
+		want revision.Status
+	}{
+		"by a promotion": {func(s *server, ctx context.Context, ref revision.Ref) (revision.Revision, error) {
+			return s.deployments.PromoteCanary(ctx, ref)
+		}, revision.Deployed},
+		"by a cancel": {func(s *server, ctx context.Context, ref revision.Ref) (revision.Revision, error) {
+			return s.deployments.Cancel(ctx, ref)
+		}, revision.Interrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			m.patience = time.Hour
+			s := m.start(t, m.table)
+			minded := s.minded(steady)
+			first := s.settle(t, s.create(t, tried()).Ref)
+			minded.waited = make(chan struct{}, 100)
+			ended := false
+			s.target.mu.Lock()
+			s.target.entered = func(method, id string) {
+				if d := s.get(t, first.Ref); method == "Await" && id == d.Latest && d.Canary > 0 && !ended {
+					ended = true
+					_, err := c.end(s, t.Context(), d.Revision(id))
+					check.Must(t, err)
+				}
+			}
+			s.target.mu.Unlock()
+			s.patch(t, first.Ref, again("dev"))
+			s.settle(t, first.Ref)
+			s.wantAtRest(t, first.Ref, c.want)
+		})
+	}
 }
 
 // TestACanaryDoesNotWaitForever for a release that serves and does not become healthy: the new
