@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,8 +81,10 @@ func (u *Users) Of(workspace string) (int, error) {
 		return user, nil
 	}
 	user := u.Range.First
-	if taken := slices.Sorted(maps.Values(u.of)); len(taken) > 0 {
-		user = max(user, taken[len(taken)-1]+1)
+	for _, taken := range u.of {
+		if taken <= u.Range.Last { // the others are of an earlier range
+			user = max(user, taken+1)
+		}
 	}
 	if user > u.Range.Last {
 		return 0, fmt.Errorf("all users from %d to %d belong to workspaces: give the server a larger range", u.Range.First, u.Range.Last)

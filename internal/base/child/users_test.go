@@ -1,6 +1,7 @@
 package child_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -27,6 +28,32 @@ func TestUsersStay(t *testing.T) {
 	var none *child.Users
 	if user, err := none.Of("one"); user != 0 || err != nil {
 		t.Errorf("no users gave %d, %v", user, err)
+	}
+}
+
+// TestUsersAfterTheRangeHasChanged checks that workspaces keep users of an earlier range, and that
+// others get users of the present range, whether it is above the earlier one or below.
+func TestUsersAfterTheRangeHasChanged(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "users.json")
+	for workspace, c := range []struct {
+		users child.UserRange
+		want  int
+	}{
+		{child.UserRange{First: 5000, Last: 5009}, 5000},
+		{child.UserRange{First: 2000, Last: 2009}, 2000},
+		{child.UserRange{First: 2000, Last: 2009}, 2001},
+		{child.UserRange{First: 4990, Last: 5009}, 5001},
+		{child.UserRange{First: 7000, Last: 7009}, 7000},
+	} {
+		users, err := child.OpenUsers(path, c.users)
+		check.Must(t, err)
+		if user, err := users.Of(fmt.Sprint(workspace)); err != nil || user != c.want {
+			t.Errorf("workspace %d has user %d of %s, %v; want %d", workspace, user, c.users, err, c.want)
+		}
+		if user, err := users.Of("0"); err != nil || user != 5000 {
+			t.Errorf("with %s, workspace 0 has user %d, %v; want 5000", c.users, user, err)
+		}
 	}
 }
 
