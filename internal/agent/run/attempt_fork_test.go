@@ -87,3 +87,24 @@ func TestAForkFromARemovedCheckpoint(t *testing.T) {
 		}
 	}
 }
+
+// TestAForkFromACheckpointOfAnInterruptedRun checks that a rollback can go on from a checkpoint of
+// an earlier run that was interrupted and is not sealed yet: the rollback does not remove it.
+func TestAForkFromACheckpointOfAnInterruptedRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("first")
+	f.answer(a, "m", "kept")
+	f.flush(a)
+	st, err := f.threads.State(t.Context(), f.ref)
+	f.must(err)
+	f.create("rolled back", run.Interrupt)
+	request := say("fork", run.Rollback)
+	request.Fork = &run.Fork{ID: st.At.ID}
+	fork, err := f.runs.Create(t.Context(), f.ref, request)
+	f.must(err)
+	f.finish(f.claim(fork))
+	if diff := cmp.Diff([]string{"human first", "ai kept", "human fork"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}

@@ -52,26 +52,32 @@ func TestABranchHasItsOwnUpdates(t *testing.T) {
 	}
 }
 
-// TestACheckpointOfABranchReplacesNoOthers checks that the first checkpoint that an agent makes on
-// a branch hides none of the checkpoints before it, also if the server has made them all.
-func TestACheckpointOfABranchReplacesNoOthers(t *testing.T) {
+// TestACheckpointOfTheAgentReplacesTheServersBeforeIt checks which checkpoints of the server the
+// history shows after a checkpoint of the agent: none that the agent's checkpoint contains, but
+// all if the agent's checkpoint begins a branch.
+func TestACheckpointOfTheAgentReplacesTheServersBeforeIt(t *testing.T) {
 	t.Parallel()
-	s, m := newStore(t)
-	ref, log := newLog()
-	for i := range 3 {
-		log = updated(t, m, log, fmt.Sprintf(`{"a":%d}`, i))
-	}
-	branch, err := s.ReadFrame(t.Context(), thread.NewLog(ref, stateAt(t, s, ref, 1)).Fork(log.At.Number, nil))
-	check.Must(t, err)
-	_, writes := apply(t, branch, thread.Change{Agent: &graph.Checkpoint{ID: "own", Values: json.RawMessage(`{}`)}})
-	check.Must(t, m.Transact(t.Context(), writes...))
-	found, err := s.History(t.Context(), ref, thread.Newest, 100, nil)
-	check.Must(t, err)
-	var got []int64
-	for _, one := range found {
-		got = append(got, one.Number)
-	}
-	if diff := cmp.Diff([]int64{3, 2, 1, 0, -1}, got); diff != "" {
-		t.Errorf("checkpoints (-want +got):\n%s", diff)
+	for from, want := range map[int64][]int64{
+		2: {3},
+		1: {3, 2, 1, 0, -1},
+	} {
+		s, m := newStore(t)
+		ref, log := newLog()
+		for i := range 3 {
+			log = updated(t, m, log, fmt.Sprintf(`{"a":%d}`, i))
+		}
+		next, err := s.ReadFrame(t.Context(), thread.NewLog(ref, stateAt(t, s, ref, from)).Fork(log.At.Number, nil))
+		check.Must(t, err)
+		_, writes := apply(t, next, thread.Change{Agent: &graph.Checkpoint{ID: "own", Values: json.RawMessage(`{}`)}})
+		check.Must(t, m.Transact(t.Context(), writes...))
+		found, err := s.History(t.Context(), ref, thread.Newest, 100, nil)
+		check.Must(t, err)
+		var got []int64
+		for _, one := range found {
+			got = append(got, one.Number)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("behind checkpoint %d: checkpoints (-want +got):\n%s", from, diff)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -90,5 +91,40 @@ func TestTheSubgraphsOfAPrunedCheckpointAreGone(t *testing.T) {
 	}
 	if found, err := s.Subgraphs(t.Context(), ref, 0); err != nil || len(found) != 0 {
 		t.Errorf("the newest: got %v, %v; want no checkpoint", found, err)
+	}
+}
+
+// TestAPruningKeepsTheUpdatesForTheAgent checks this for an agent that has made no checkpoint yet.
+func TestAPruningKeepsTheUpdatesForTheAgent(t *testing.T) {
+	t.Parallel()
+	s, m := newStore(t)
+	ref, log := newLog()
+	of, err := s.Create(t.Context(), ref, nil, nil, false)
+	check.Must(t, err)
+	for range 3 {
+		log = updated(t, m, log, `{}`)
+	}
+	of.Lock.Checkpoint = log.At.Number
+	check.Must(t, s.Prune(t.Context(), of))
+	pending, err := s.Pending(t.Context(), ref, stateAt(t, s, ref, log.At.Number).At, "")
+	if err != nil || len(pending) != 3 {
+		t.Errorf("the agent gets %d updates, error %v; want 3", len(pending), err)
+	}
+}
+
+// TestAThreadThatWillChangeIsNotPruned, because a run is in flight, or the leftovers of a run are
+// not in the state yet.
+func TestAThreadThatWillChangeIsNotPruned(t *testing.T) {
+	t.Parallel()
+	for name, lock := range map[string]thread.Lock{"busy": {Busy: true}, "not sealed": {Unsealed: true}} {
+		s, _, of := stepped(t, 3)
+		lock.Checkpoint = of.Lock.Checkpoint
+		of.Lock = lock
+		if err := s.Prune(t.Context(), of); !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: got error %v, want a conflict", name, err)
+		}
+		if got := stateAt(t, s, of.Ref, 0).At.Number; got != 0 {
+			t.Errorf("%s: got the state at checkpoint %d, want 0", name, got)
+		}
 	}
 }
