@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -208,27 +209,56 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 }
 
 // erasePartition removes all items in a thread's partition. The thread's own item, which lists
-// find, and the item by which a timer finds the thread are removed last. They stay if another
-// process has completed the erasure, and the thread was created again.
+// find, and the item by which a timer finds the thread are removed last. If another process has
+// completed the erasure, and the thread was created again, erasePartition leaves the new thread as
+// it is.
 func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
 	var last []table.Write
-	lives := false
-	err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool {
-		stays := item.Key == threadKey || item.Text(record.Kind) == ttlKind
-		if stays {
-			last = append(last, table.Delete{Key: item.Key, If: table.Equals(record.Created, item.Text(record.Created))})
+	query := table.Query{PK: threadKey.PK, Limit: table.MaxWrites}
+	for items, err := range table.Pages(table.WithoutContents(ctx), s.table, query) {
+		if err != nil {
+			return fmt.Errorf("query thread partition to erase: %w", err)
 		}
-		lives = lives || item.Key == threadKey && !isGrave(item)
-		return !stays
-	})
-	if err != nil {
-		return fmt.Errorf("erase thread partition: %w", err)
+		if lives, err := s.lives(ctx, threadKey, items); err != nil || lives {
+			return err
+		}
+		var gone []table.Key
+		for _, item := range items {
+			if item.Key == threadKey || item.Text(record.Kind) == ttlKind {
+				last = append(last, table.Delete{Key: item.Key, If: table.Equals(record.Created, item.Text(record.Created))})
+			} else {
+				gone = append(gone, item.Key)
+			}
+		}
+		if len(gone) == 0 {
+			continue
+		}
+		if err := s.table.Delete(ctx, gone...); err != nil {
+			return fmt.Errorf("erase thread partition: %w", err)
+		}
 	}
-	if len(last) == 0 || lives {
+	if len(last) == 0 {
 		return nil
 	}
 	if _, err := record.Try(ctx, s.table, last...); err != nil {
 		return fmt.Errorf("erase thread: %w", err)
 	}
 	return nil
+}
+
+// lives reports whether there is a thread that is not deleted. If its item is not in the page that
+// was read, lives reads the item after the page: so the page has no item of a thread that is created
+// later.
+func (s *Store) lives(ctx context.Context, threadKey table.Key, page []*table.Item) (bool, error) {
+	if i := slices.IndexFunc(page, func(item *table.Item) bool { return item.Key == threadKey }); i >= 0 {
+		return !isGrave(page[i]), nil
+	}
+	item, err := s.table.Get(table.WithoutContents(ctx), threadKey)
+	if errors.Is(err, table.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get thread to erase: %w", err)
+	}
+	return !isGrave(item), nil
 }

@@ -3,6 +3,7 @@ package thread_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -81,5 +82,51 @@ func TestAThreadIsCreatedAgainMeanwhile(t *testing.T) {
 				t.Errorf("its time to live is %v (%v)", left, err)
 			}
 		})
+	}
+}
+
+// overtaken is a table that calls a function after its first deletion.
+type overtaken struct {
+	table.Table
+	after func()
+}
+
+func (o *overtaken) Delete(ctx context.Context, keys ...table.Key) error {
+	err := o.Table.Delete(ctx, keys...)
+	if after := o.after; after != nil {
+		o.after = nil
+		after()
+	}
+	return err
+}
+
+// TestASlowErasureSparesTheNextThread has a timer complete the erasure of a large thread, and a
+// client create the thread again, while the request that deletes it has erased a part.
+func TestASlowErasureSparesTheNextThread(t *testing.T) {
+	t.Parallel()
+	now := fixtures.NewClockAt(start, time.Millisecond).Now
+	tb := &overtaken{Table: fixtures.DomainTable(t, now)}
+	s, other := thread.NewStore(tb, now, quota.Limits{}, slog.Default()), thread.NewStore(tb.Table, now, quota.Limits{}, slog.Default())
+	ref := newRef()
+	const steps = 2 * table.MaxWrites
+	create := func() {
+		_, err := other.Create(t.Context(), ref, nil, nil, false)
+		check.Must(t, err)
+		log := thread.NewLog(ref, thread.Empty())
+		for i := range steps {
+			log = advance(t, tb.Table, log, fmt.Sprintf(`{"n%d":%d}`, i, i))
+		}
+	}
+	create()
+	tb.after = func() {
+		check.Must(t, other.Sweep(t.Context(), now().Add(time.Hour), nil))
+		create()
+	}
+	check.Must(t, s.Delete(t.Context(), ref))
+	fresh := thread.NewStore(tb.Table, now, quota.Limits{}, slog.Default())
+	found, err := fresh.History(t.Context(), ref, thread.Newest, steps, nil)
+	check.Must(t, err)
+	if len(found) != steps {
+		t.Errorf("%d of %d checkpoints of the new thread are left", len(found), steps)
 	}
 }
