@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/match"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
@@ -244,6 +245,38 @@ func TestAThreadRestsAsTheRunBeforeLeftIt(t *testing.T) {
 			f.wantRest(name, c.status, c.interrupts)
 			f.messages() // this seals the thread
 			f.wantRest(name+" and sealed", c.status, c.interrupts)
+		}
+	}
+}
+
+// TestTheRunsOfAScopeAreCancelled cancels the runs of a deployment in a scope. A run that waits
+// begins only if it is not cancelled itself.
+func TestTheRunsOfAScopeAreCancelled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		begun   bool
+		scope   run.CancelScope
+		want    []run.Status
+		started int
+	}{
+		"those that wait, if the first waits, too": {false, run.CancelPending, []run.Status{run.Interrupted, run.Interrupted, run.Interrupted}, 1},
+		"those that wait behind one that runs":     {true, run.CancelPending, []run.Status{run.Running, run.Interrupted, run.Interrupted}, 1},
+		"the one that runs":                        {true, run.CancelRunning, []run.Status{run.Interrupted, run.Pending, run.Pending}, 2},
+		"those that run, but all wait":             {false, run.CancelRunning, []run.Status{run.Pending, run.Pending, run.Pending}, 1},
+		"all":                                      {true, run.CancelAll, []run.Status{run.Interrupted, run.Interrupted, run.Interrupted}, 1},
+	} {
+		f := newFixture(t)
+		first, second, third := f.create("1", run.Enqueue), f.create("2", run.Enqueue), f.create("3", run.Enqueue)
+		if c.begun {
+			f.claim(first)
+		}
+		_, err := f.runs.CancelDeployment(t.Context(), "w", "d", c.scope, run.ActionInterrupt, match.Filter{})
+		f.must(err)
+		if diff := cmp.Diff(c.want, f.statuses(first, second, third)); diff != "" {
+			t.Errorf("%s: statuses (-want +got):\n%s", name, diff)
+		}
+		if got := len(f.engine.names()); got != c.started {
+			t.Errorf("%s: %d runs were started, want %d", name, got, c.started)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package run_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 )
 
 // smallBody is the limit of the states in tests of states that are too large.
@@ -68,8 +70,8 @@ func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	}
 }
 
-// TestLeftoversThatTheStateCannotHold checks that such leftovers are lost with a failure when
-// their run is given up.
+// TestLeftoversThatTheStateCannotHold checks that a worker cannot end a run with such leftovers, and
+// that they are lost with a failure when the run is given up.
 func TestLeftoversThatTheStateCannotHold(t *testing.T) {
 	t.Parallel()
 	f := newSmallFixture(t)
@@ -77,6 +79,10 @@ func TestLeftoversThatTheStateCannotHold(t *testing.T) {
 	r, a := f.started("shows")
 	a.Show(run.EventMessages, json.RawMessage(`[{"id":"m","type":"AIMessageChunk","content":"`+large+`x"},{}]`))
 	f.flush(a)
+	err := a.Finish(t.Context(), run.Outcome{Status: run.Timeout, Failure: &run.Failure{Name: "E"}})
+	if _, full := errors.AsType[*thread.TooLargeError](err); !full {
+		t.Errorf("the worker ends the run: error %v", err)
+	}
 	f.must(f.runs.Fail(t.Context(), r.Ref, run.Failure{Name: "StateTooLarge"}))
 	f.wantLost(r, run.Error)
 }
