@@ -112,7 +112,8 @@ func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 
 func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	t, run, err := s.getWithThread(ctx, ref)
-	if run.Run != "" && run.Status.Final() { // a removed run comes with the error that it is not found
+	// A removed run comes with the error that it is not found.
+	if run.Run != "" && run.Status.Final() {
 		return s.cleanUp(ctx, t, run)
 	}
 	if fault.Is(err, fault.NotFound) {

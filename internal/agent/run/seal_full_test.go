@@ -70,8 +70,8 @@ func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	}
 }
 
-// TestLeftoversThatTheStateCannotHold checks that a worker cannot end a run with such leftovers, and
-// that they are lost with a failure when the run is given up.
+// TestLeftoversThatTheStateCannotHold checks that a worker cannot end a run with such leftovers,
+// and that they are lost with a failure when the run is given up.
 func TestLeftoversThatTheStateCannotHold(t *testing.T) {
 	t.Parallel()
 	f := newSmallFixture(t)

@@ -247,8 +247,8 @@ func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
 }
 
 // lives reports whether there is a thread that is not deleted. If its item is not in the page that
-// was read, lives reads the item after the page: so the page has no item of a thread that is created
-// later.
+// was read, lives reads the item after the page: so the page has no item of a thread that is
+// created later.
 func (s *Store) lives(ctx context.Context, threadKey table.Key, page []*table.Item) (bool, error) {
 	if i := slices.IndexFunc(page, func(item *table.Item) bool { return item.Key == threadKey }); i >= 0 {
 		return !isGrave(page[i]), nil

@@ -22,8 +22,8 @@ func (s *serves) ServingSince(context.Context, string, string, string) (compute.
 }
 
 // TestATurnIsNotLostWithARunThatCannotBegin checks that a run leaves its turn if its deployment
-// cannot be read after the run has waited for the turn. Otherwise each such run would take a turn of
-// its deployment away until the process ends.
+// cannot be read after the run has waited for the turn. Otherwise each such run would take a turn
+// of its deployment away until the process ends.
 func TestATurnIsNotLostWithARunThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
