@@ -4,7 +4,8 @@
 // A part of the file system is kept free. New data is refused while less than that part is
 // free: Room. Work under way may use the kept part until three quarters of it are used:
 // Reserve. The last quarter is for the ends of that work, and for deletions, which write
-// before they free space.
+// before they free space. The same share of the number of files that the file system can hold is
+// kept, because many small files leave room for bytes and none for a file.
 package disk
 
 import (
@@ -58,8 +59,9 @@ func (k Keep) of(total int64) int64 {
 }
 
 // Usage is the size of a file system in bytes, and the number of bytes that this process may
-// still fill.
-type Usage struct{ Free, Total int64 }
+// still fill; and how many files it can hold, and how many more this process may make. Files is 0
+// if the file system has no such number.
+type Usage struct{ Free, Total, FreeFiles, Files int64 }
 
 // Look looks at the file system of a directory.
 type Look func(dir string) (Usage, error)
@@ -115,18 +117,31 @@ func (s *Space) atLeast(part int64) error {
 	}
 	usage, err := s.look(s.dir)
 	kept := s.keep.of(usage.Total)
-	s.logChange(usage, kept, err)
+	files := keptFiles(usage, kept)
+	s.logChange(usage, kept, files, err)
 	// A file system that cannot be looked at counts as a file system with room: writes to it
 	// fail by themselves.
-	if err != nil || usage.Free >= kept/part {
+	if err != nil {
 		return nil //nolint:nilerr // logChange has logged it
 	}
-	return fault.New(fault.NoRoom, "The server's disk is nearly full: %s are free, and %s are kept free. Delete data that is not needed, or tell the server's operator.",
-		size(usage.Free), size(kept))
+	if usage.Free < kept/part {
+		return fault.New(fault.NoRoom, "The server's disk is nearly full: %s are free, and %s are kept free. Delete data that is not needed, or tell the server's operator.",
+			size(usage.Free), size(kept))
+	}
+	if usage.FreeFiles < files/part {
+		return fault.New(fault.NoRoom, "The server's disk can hold few more files: %d, and %d are kept free. Delete data that is not needed, or tell the server's operator.",
+			usage.FreeFiles, files)
+	}
+	return nil
+}
+
+// keptFiles is the number of files for which room is kept, the same share as that of the bytes.
+func keptFiles(usage Usage, kept int64) int64 {
+	return int64(float64(kept) / float64(max(usage.Total, 1)) * float64(usage.Files))
 }
 
 // logChange logs when the room ends and when there is room again, each once.
-func (s *Space) logChange(usage Usage, kept int64, err error) {
+func (s *Space) logChange(usage Usage, kept, files int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -137,12 +152,12 @@ func (s *Space) logChange(usage Usage, kept int64, err error) {
 		return
 	}
 	s.blind = false
-	full := usage.Free < kept
+	full := usage.Free < kept || usage.FreeFiles < files
 	if full == s.full {
 		return
 	}
 	s.full = full
-	figures := []any{"directory", s.dir, "free", size(usage.Free), "kept_free", size(kept)}
+	figures := []any{"directory", s.dir, "free", size(usage.Free), "kept_free", size(kept), "free_files", usage.FreeFiles, "kept_free_files", files}
 	if full {
 		s.log.Error("the disk is nearly full: requests that add data are refused until more of it is free", figures...)
 		return
@@ -159,5 +174,5 @@ func Statfs(dir string) (Usage, error) {
 		return Usage{}, fmt.Errorf("look at the file system of %s: %w", dir, err)
 	}
 	block := int64(stat.Bsize) //nolint:unconvert // other systems have other types
-	return Usage{Free: int64(stat.Bavail) * block, Total: int64(stat.Blocks) * block}, nil
+	return Usage{Free: int64(stat.Bavail) * block, Total: int64(stat.Blocks) * block, FreeFiles: int64(stat.Ffree), Files: int64(stat.Files)}, nil
 }

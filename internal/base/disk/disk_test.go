@@ -52,6 +52,41 @@ func TestRoomAndReserve(t *testing.T) {
 	}
 }
 
+// TestFilesAreKeptToo on a file system with room for bytes and for few more files.
+func TestFilesAreKeptToo(t *testing.T) {
+	t.Parallel()
+	const gib = int64(1) << 30
+	for name, c := range map[string]struct {
+		keep          disk.Keep
+		free, files   int64
+		room, reserve bool
+	}{
+		"more than is kept":             {disk.Default, 40_000, 6_400_000, true, true},
+		"less than is kept":             {disk.Default, 30_000, 6_400_000, false, true},
+		"what ends of work need":        {disk.Default, 7_000, 6_400_000, false, false},
+		"no file":                       {disk.Default, 0, 3_000, false, false},
+		"a share":                       {disk.Keep{Percent: 10}, 9, 100, false, true},
+		"a file system without numbers": {disk.Default, 0, 0, true, true},
+		"nothing is kept":               {disk.Keep{Bytes: -1}, 0, 100, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			look := func(string) (disk.Usage, error) {
+				return disk.Usage{Free: 50 * gib, Total: 100 * gib, FreeFiles: c.free, Files: c.files}, nil
+			}
+			space := disk.Open("data", c.keep, look, slog.New(slog.DiscardHandler))
+			for what, got := range map[string]struct {
+				err  error
+				want bool
+			}{"room": {space.Room(), c.room}, "reserve": {space.Reserve(), c.reserve}} {
+				if (got.err == nil) != got.want || got.err != nil && (!fault.Is(got.err, fault.NoRoom) || !strings.Contains(got.err.Error(), "few more files")) {
+					t.Errorf("%s: got %v, want none: %v", what, got.err, got.want)
+				}
+			}
+		})
+	}
+}
+
 // TestTheEndOfTheRoomIsLoggedOnce, however many callers ask.
 func TestTheEndOfTheRoomIsLoggedOnce(t *testing.T) {
 	t.Parallel()
@@ -111,6 +146,9 @@ func TestTheSystemIsAsked(t *testing.T) {
 	everything := disk.Keep{Percent: 100}
 	if err := disk.Open(t.TempDir(), everything, nil, slog.New(slog.DiscardHandler)).Room(); !fault.Is(err, fault.NoRoom) {
 		t.Errorf("got %v, want that not all of the disk is free", err)
+	}
+	if usage, err := disk.Statfs("/dev/shm"); err == nil && usage.Files > 0 && (usage.FreeFiles <= 0 || usage.FreeFiles >= usage.Files) {
+		t.Errorf("a file system in memory: got %+v, want that some of its files are free", usage)
 	}
 }
 
