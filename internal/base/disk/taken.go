@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// smallest is what each file and directory counts at least, in bytes: many empty files take room
+// Smallest is what each file and directory counts at least, in bytes: many empty files take room
 // too, and the walk through them takes time. File systems in memory say that directories take 0.
-const smallest = 4 << 10
+const Smallest = 4 << 10
 
 // Taken returns how much disk space the files in a directory take. It stops counting when the
 // sum is larger than enough. Files that cannot be read count as 0, because they may just be
@@ -32,7 +32,7 @@ func Taken(dir string, enough int64) (taken int64) {
 		if held, ok := info.Sys().(*syscall.Stat_t); ok {
 			size = held.Blocks * 512
 		}
-		if taken += max(size, smallest); taken > enough {
+		if taken += max(size, Smallest); taken > enough {
 			return fs.SkipAll
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -101,13 +102,20 @@ func hog() {
 
 // fill is an agent that writes 64 MB of files into a directory, when it is invoked, and keeps
 // them until it is stopped. The directory is the value of the variable that WHERE names. With
-// HOW=removed it removes the files, and keeps them open.
+// HOW=removed it removes the files, and keeps them open; with HOW=empty it writes many empty files.
 func fill() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /invocations", func(http.ResponseWriter, *http.Request) {
-		for range 64 {
-			file, err := os.CreateTemp(os.Getenv(os.Getenv("WHERE")), "filler")
+		dir := os.Getenv(os.Getenv("WHERE"))
+		for i := 0; os.Getenv("HOW") == "empty" && i < 20_000; i++ {
+			panicOn(os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600))
+			if i%50 == 0 { // it takes longer than the time between two looks at the disk
+				<-time.After(10 * time.Millisecond)
+			}
+		}
+		for i := 0; os.Getenv("HOW") != "empty" && i < 64; i++ {
+			file, err := os.CreateTemp(dir, "filler")
 			panicOn(err)
 			_, err = file.Write(make([]byte, 1<<20))
 			panicOn(err)

@@ -14,13 +14,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// An agent fills its limit of disk only by taking free space from the disk. So the watch asks
-// the file system for its free space, which is one system call, and walks through the files of
-// agents only when much of it has gone.
+// An agent fills its limit of disk only by taking free space from the disk, or by making files. So
+// the watch asks the file system for its free space and for the number of files that it can still
+// hold, which is one system call, and walks through the files of agents only when much has gone.
 const (
 	// freePause is the time between two questions for the free space.
 	freePause = time.Second
-	// freeStep is how many bytes of free space must have gone before files are looked at.
+	// freeStep is how many bytes of free space must have gone before files are looked at. A file
+	// counts as disk.Smallest.
 	freeStep = 64 << 20
 	// mostShared is how many bytes the files of a workspace's user may take in the memory that
 	// all programs of the machine share.
@@ -92,7 +93,7 @@ func (w *diskWatch) agents() map[string][]*agent {
 func (m *machine) watch(ctx context.Context) {
 	var files, sockets looks
 	places := []string{m.cfg.Dir, child.SharedMemory}
-	most, looked := map[string]int64{}, time.Now()
+	most, looked := map[string]disk.Usage{}, time.Now()
 	for m.disk.await(ctx) && clock.Sleep(ctx, freePause) {
 		if child.SocketsInUse() > m.cfg.Sockets {
 			sockets.look(m.cfg.Log, "look at the sockets of agents", m.lookAtSockets)
@@ -106,8 +107,9 @@ func (m *machine) watch(ctx context.Context) {
 			if err != nil {
 				continue // a machine may have no such place; then agents have none, either
 			}
-			most[place] = max(most[place], usage.Free)
-			gone = gone || most[place]-usage.Free >= m.cfg.step()
+			free := disk.Usage{Free: max(most[place].Free, usage.Free), FreeFiles: max(most[place].FreeFiles, usage.FreeFiles)}
+			most[place] = free
+			gone = gone || free.Free-usage.Free >= m.cfg.step() || free.FreeFiles-usage.FreeFiles >= m.cfg.step()/disk.Smallest
 		}
 		if gone {
 			clear(most)

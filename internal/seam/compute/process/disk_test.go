@@ -36,6 +36,27 @@ func TestAttackAnAgentThatHidesItsFiles(t *testing.T) {
 	}
 }
 
+// TestAttackAnAgentThatWritesManyEmptyFiles takes few bytes of the disk, and many of the files that
+// it can hold. The pause between two looks is not waited for.
+func TestAttackAnAgentThatWritesManyEmptyFiles(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, func(c *process.Config) { c.DiskMB, c.LookPause = 16, time.Hour })
+	if usage, err := disk.Statfs(m.dir); err == nil && usage.Files == 0 {
+		return // the file system does not count files
+	}
+	r := computetest.NewRelease("filler", "WHERE=TMPDIR", "HOW=empty")
+	m.apply(t, r)
+	endpoint, done := m.acquire(t, r)
+	defer done()
+	if _, err := computetest.Ask(patience(t), endpoint, "fill"); err == nil {
+		t.Error("the agent has written as many files as it wanted")
+	}
+	why := endpoint.Witness.WhyEnded(patience(t))
+	if !strings.Contains(why, "its files took more than the disk that they may: 16 MB") {
+		t.Errorf("it has ended because: %q", why)
+	}
+}
+
 // TestAttackAnAgentThatTakesPorts takes many of them, and the agent of another release goes on.
 func TestAttackAnAgentThatTakesPorts(t *testing.T) {
 	t.Parallel()
