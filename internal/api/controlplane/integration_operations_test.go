@@ -43,7 +43,7 @@ func setUpHub(t *testing.T) *hubFixture {
 		store.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		config.Answers = idempotency.NewStore(store.Table, store.Sealer, clock.System)
 		var err error
-		config.Integrations, err = integration.New(integration.Config{Table: store.Table, Sealer: store.Sealer, Now: clock.System, GitHub: &integration.App{
+		config.Integrations, err = integration.New(integration.Config{Table: store.Table, Sealer: store.Sealer, Now: clock.System, Log: slog.New(slog.DiscardHandler), GitHub: &integration.App{
 			ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
 			PrivateKey: githubtest.PrivateKey(), WebURL: f.hub.URL, APIURL: f.hub.APIURL(), Transport: f.hub.Client().Transport,
 		}})

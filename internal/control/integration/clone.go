@@ -46,12 +46,12 @@ func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID
 		return source.credential.User + ":" + string(token), nil
 	}
 	issued, err := s.token(ctx, source.installation, source.repo)
-	if err == nil {
-		// The repository may be renamed before its first push.
-		err = push.NewNames(s.table, s.now).Cloned(ctx, workspace, issued.repository, repoURL)
-	}
 	if err != nil {
 		return "", err
+	}
+	// The repository may be renamed before its first push. The clone does without this note.
+	if err := push.NewNames(s.table, s.now).Cloned(ctx, workspace, issued.repository, repoURL); err != nil {
+		s.log.ErrorContext(ctx, "note the name of a repository", "workspace", workspace, "integration", integrationID, "error", err)
 	}
 	return "x-access-token:" + issued.value, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/integration"
@@ -18,8 +19,29 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
+
+// fullTable is a table that takes no puts.
+type fullTable struct{ table.Table }
+
+func (fullTable) Transact(context.Context, ...table.Write) error { return disk.ErrFull }
+
+// TestACloneDoesWithoutTheNoteOfItsName when the disk is full: only a later push of a renamed
+// repository needs the note.
+func TestACloneDoesWithoutTheNoteOfItsName(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	i := f.install(t, workspace)
+	config := f.config
+	config.Table = fullTable{f.table}
+	s, err := integration.New(config)
+	check.Must(t, err)
+	if got, err := s.CloneCredentials(t.Context(), workspace, i.Integration, f.repoURL("acme/agent")); err != nil || !strings.HasPrefix(got, "x-access-token:") {
+		t.Errorf("got %q (%v), want credentials", got, err)
+	}
+}
 
 // TestAPrivateRepositoryIsCloned clones over https from a server that requires the token that
 // the same server has made.

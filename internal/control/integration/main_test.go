@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -38,7 +39,7 @@ func setUp(t *testing.T) *fixture {
 	tb := fixtures.TableAt(t, file, sqlite.WithClock(moving.Now))
 	hub := githubtest.New(t, moving.Now)
 	f := &fixture{file: file, table: tb, clock: moving, github: hub}
-	f.config = integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: app(hub)}
+	f.config = integration.Config{Table: tb, Sealer: key, Now: moving.Now, Log: slog.New(slog.DiscardHandler), GitHub: app(hub)}
 	var err error
 	f.Service, err = integration.New(f.config)
 	check.Must(t, err)

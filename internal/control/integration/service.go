@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -16,6 +17,7 @@ type Config struct {
 	Table  table.Table
 	Sealer secret.Sealer
 	Now    clock.Clock
+	Log    *slog.Logger
 	// GitHub is the server's GitHub App; nil when the server has no App.
 	GitHub *App
 	// LoadGitHub fetches the App when it is first needed, in place of GitHub; nil when there
@@ -33,6 +35,7 @@ type Service struct {
 	table  table.Table
 	sealer secret.Sealer
 	now    clock.Clock
+	log    *slog.Logger
 	tokens *tokenCache
 	// host is the host of Config.GitHubURL.
 	host string
@@ -45,7 +48,7 @@ type Service struct {
 // New returns a service. An App that cannot be used as it is configured is an error. The error
 // contains no secret of the App.
 func New(c Config) (*Service, error) {
-	s := &Service{table: c.Table, sealer: c.Sealer, now: c.Now, tokens: newTokenCache(), load: c.LoadGitHub}
+	s := &Service{table: c.Table, sealer: c.Sealer, now: c.Now, log: c.Log, tokens: newTokenCache(), load: c.LoadGitHub}
 	if c.GitHub != nil {
 		var err error
 		if s.github, err = newGitHub(*c.GitHub, c.Now); err != nil {

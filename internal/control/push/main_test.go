@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -103,7 +104,7 @@ func setUp(t testing.TB) *fixture {
 	tb := fixtures.TableAt(t, file, sqlite.WithClock(moving.Now))
 	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, file: file, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
 	var err error
-	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: &integration.App{
+	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: moving.Now, Log: slog.New(slog.DiscardHandler), GitHub: &integration.App{
 		ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
 		PrivateKey: githubtest.PrivateKey(), WebURL: f.github.URL, APIURL: f.github.APIURL(), Transport: f.github.Client().Transport,
 	}})

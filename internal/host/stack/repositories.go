@@ -12,7 +12,7 @@ import (
 // IntegrationConfig is the configuration of a service of integrations that only checks, and
 // needs no secrets of the GitHub App. Package stack/repositories adds the secrets.
 func (s *Stack) IntegrationConfig() integration.Config {
-	return integration.Config{Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, GitHubURL: s.Get(variableGitHubURL)}
+	return integration.Config{Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, GitHubURL: s.Get(variableGitHubURL)}
 }
 
 // checks is the deployment.Integrations of all functions.

@@ -14,7 +14,7 @@ import (
 // openRepositories opens the service that clones private repositories. It reads the GitHub App, if
 // the server has an App: errors in it are found now, and not at its first use.
 func (s *Server) openRepositories() (err error) {
-	config := integration.Config{Table: s.records, Sealer: s.key, Now: clock.System}
+	config := integration.Config{Table: s.records, Sealer: s.key, Now: clock.System, Log: s.config.Log}
 	if file := s.config.GitHubApp; file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
