@@ -55,6 +55,10 @@ func (d *demo) dropDirectory(failed error) error {
 	if !d.Keep || failed != nil {
 		return child.RemoveFiles(d.dir)
 	}
+	// With a server and a repository of others, nothing is in the directory.
+	if os.Remove(d.dir) == nil {
+		return nil
+	}
 	d.show(output.Event{Kind: output.KindKept, Text: d.dir})
 	if d.own != nil && d.Data == "" {
 		d.show(output.Event{Kind: output.KindKept, Text: "the server's data; it goes on with: slipway serve --data " + filepath.Join(d.dir, "data")})

@@ -160,8 +160,10 @@ func TestOtherRepositoryMayAnswerInItsOwnWay(t *testing.T) {
 	}
 }
 
+// TestKeepLeavesTheDeployment, and no directory if the demo has put nothing into its directory.
 func TestKeepLeavesTheDeployment(t *testing.T) {
-	t.Parallel()
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	s, progress := example(), &record{}
 	config := s.serve(t)
 	config.Progress, config.Keep = progress, true
@@ -169,6 +171,9 @@ func TestKeepLeavesTheDeployment(t *testing.T) {
 	check.Must(t, demo.Run(t.Context(), config))
 	if kinds := strings.Join(progress.kinds(), " "); s.wasDeleted() || !strings.Contains(kinds, "kept") {
 		t.Errorf("deleted %v, events %s, want it kept", s.wasDeleted(), kinds)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("the demo has left %v (%v)", left, err)
 	}
 }
 
