@@ -79,6 +79,10 @@ func (j *job) run() {
 	if err == nil {
 		err = j.builder.record(j.spec.Revision, resultNote, result)
 	}
+	// A full disk does not keep a failure, which a person has to hear of all the same.
+	if failed != nil && fault.Is(disk.Named(err), fault.NoRoom) {
+		err = nil
+	}
 	if err != nil {
 		j.err = fmt.Errorf("build revision %s: %w", j.spec.Revision, err)
 		return

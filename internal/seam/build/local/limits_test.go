@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -83,6 +85,24 @@ func TestACommandThatFoundNoRoom(t *testing.T) {
 	m := newMachine(t)
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("echo '[Errno 28] No space left on device'; exit 1")})
 	m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonOutOfDisk, "the server's disk is nearly full")
+}
+
+// TestABuildWhoseLogFindsNoRoom says so, although this cannot be noted on the disk.
+func TestABuildWhoseLogFindsNoRoom(t *testing.T) {
+	t.Parallel()
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		return // only Linux has this device
+	}
+	m := newMachine(t)
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("echo compiling")}).URL())
+	logs := filepath.Join(m.cfg.Private, "logs", spec.Revision)
+	check.Must(t, os.Mkdir(logs, 0o700))
+	check.Must(t, os.Symlink(full, filepath.Join(logs, fmt.Sprintf("%s.%020d.jsonl", revisionlog.Build, 0))))
+	m.start(t, spec)
+	if got := m.await(t, spec); got.State != build.Failed || got.Reason != build.ReasonOutOfDisk {
+		t.Errorf("got %s, %s: %s", got.State, got.Reason, got.Message)
+	}
 }
 
 // TestABuildThatTakesTooMuchMemory checks that the build fails if the system can limit its
