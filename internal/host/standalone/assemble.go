@@ -91,7 +91,7 @@ func (s *Server) openFiles() (err error) {
 		return err
 	}
 	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(s.config.Log)); err != nil {
-		return err
+		return errors.Join(err, s.space.Reserve()) // SQLite does not say that it could make no file
 	}
 	s.closers.AddCloser(s.table)
 	if s.encrypted, err = cipher.Open(context.Background(), s.table, clock.System, s.cipher); err != nil {

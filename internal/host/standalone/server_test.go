@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestTheVersionIsOne checks each place that shows it: for the server, a deployment and a
@@ -29,6 +32,20 @@ func TestTheVersionIsOne(t *testing.T) {
 		if got != build.Version() {
 			t.Errorf("%s is %v, want %s", shown, got, build.Version())
 		}
+	}
+}
+
+// TestAStartWithoutRoomForFiles says why SQLite cannot make the files that it has beside the table.
+func TestAStartWithoutRoomForFiles(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	check.Must(t, os.MkdirAll(filepath.Join(data, standalone.DatabaseFile+"-wal"), 0o700))
+	look := func(string) (disk.Usage, error) {
+		return disk.Usage{Free: 50 << 30, Total: 100 << 30, Files: 6_400_000}, nil
+	}
+	_, err := standalone.Open(standalone.Config{Listen: "127.0.0.1:0", Data: data, Disk: look, Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "The server's disk can hold few more files: 0, and 32000 are kept free.") {
+		t.Errorf("got %v", err)
 	}
 }
 
