@@ -24,7 +24,7 @@ const defaultSleepAfter = 15 * time.Minute
 // addBounds adds the flags that limit the tenants' use of the machine.
 func addBounds(flags *pflag.FlagSet, config *standalone.Config) {
 	flags.Var(keepFree(&config.KeepFree), "keep-free",
-		"how much of the disk of the data directory is kept free, as 2GiB, 10% or 0: below that, what adds data is refused (default 5%, at most 512MiB)")
+		"how much of the disk of the data directory is kept free, as 2GiB, 10% or 0, and the same share of the files that it can hold: below that, what adds data is refused (default 5%, at most 512MiB)")
 	flags.DurationVar(&config.SleepAfter, "sleep-after", defaultSleepAfter,
 		"how long nobody must call an agent that is a process, so that its process is ended until the next request; 0 for never; agents of the type prod never sleep")
 	flags.Var(count(&config.AwakeAgents), "awake-agents",
