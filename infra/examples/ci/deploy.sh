@@ -27,6 +27,9 @@ call() {
     "$@" "$address"
 }
 
+# change is a call that has one effect, however often curl repeats it because its answer was lost.
+change() { call "$@" --header "Idempotency-Key: deploy-$(date +%s)-$$-$RANDOM"; }
+
 # find prints the id of the deployment with the name, or nothing.
 find() {
   local offset=0 page id
@@ -46,10 +49,10 @@ id=$(find)
 if [ -z "$id" ]; then
   deployment=$(jq -n --arg name "$name" --arg repo "$repo" --argjson revision "$revision_config" '{
     name: $name, source: "github", source_config: {repo_url: $repo, deployment_type: "dev", build_on_push: false},
-    source_revision_config: $revision, secrets: []}' | call POST "$SLIPWAY_URL/v2/deployments" --data @-)
+    source_revision_config: $revision, secrets: []}' | change POST "$SLIPWAY_URL/v2/deployments" --data @-)
 else
   deployment=$(jq -n --argjson revision "$revision_config" '{source_revision_config: $revision}' |
-    call PATCH "$SLIPWAY_URL/v2/deployments/$id" --data @-)
+    change PATCH "$SLIPWAY_URL/v2/deployments/$id" --data @-)
 fi
 id=$(jq -r .id <<<"$deployment")
 revision=$(jq -r .latest_revision_id <<<"$deployment")

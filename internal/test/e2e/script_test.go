@@ -4,22 +4,31 @@ package e2e_test
 
 import (
 	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/check"
 )
 
 // TestDeployScript runs the script of a pipeline: infra/examples/ci/deploy.sh, for a first
-// revision, a second revision, and a revision that fails. It needs bash, curl and jq.
+// revision, a second revision, and a revision that fails. The answers to the first requests are lost
+// on their way. It needs bash, curl and jq.
 func TestDeployScript(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	repo := agentRepository(t)
+	server := s.BaseURL
 	deploy := func(ref string) (agent, progress string, err error) {
 		cmd := exec.Command(filepath.Join("..", "..", "..", "infra", "examples", "ci", "deploy.sh"), "from-a-pipeline", repo.url(), ref)
-		cmd.Env = append(os.Environ(), "SLIPWAY_URL="+s.BaseURL, "SLIPWAY_API_KEY="+s.APIKey, "SLIPWAY_TENANT_ID="+s.TenantID,
+		cmd.Env = append(os.Environ(), "SLIPWAY_URL="+server, "SLIPWAY_API_KEY="+s.APIKey, "SLIPWAY_TENANT_ID="+s.TenantID,
 			"SLIPWAY_PAUSE=0.1", "SLIPWAY_QUESTION="+askSF)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -27,17 +36,39 @@ func TestDeployScript(t *testing.T) {
 		return strings.TrimSpace(stdout.String()), stderr.String(), err
 	}
 
+	lossy := httptest.NewServer(losesAnswers(t, s.BaseURL))
+	defer lossy.Close()
+	server = lossy.URL
 	first, progress, err := deploy("main")
 	if err != nil || !strings.HasPrefix(first, s.BaseURL+"/d/") || !strings.Contains(progress, "DEPLOYED") {
 		t.Fatalf("the first revision: %q, %v\n%s", first, err, progress)
 	}
-	if second, progress, err := deploy("main"); err != nil || second != first {
+	if second, progress, err := deploy("main"); err != nil || second != first || strings.Contains(progress, "SKIPPED") {
 		t.Errorf("the second revision: %q, %v, want the same deployment %q\n%s", second, err, first, progress)
 	}
+	server = s.BaseURL
 	if _, progress, err := deploy("no-such-branch"); err == nil || !strings.Contains(progress, "BUILD_FAILED\nREF_NOT_FOUND: ") {
 		t.Errorf("a branch that does not exist: %v\n%s", err, progress)
 	}
 	if strings.Contains(progress, s.APIKey) {
 		t.Errorf("the progress shows the key:\n%s", progress)
 	}
+}
+
+// losesAnswers is a proxy that passes each change of deployments to the server, and answers its
+// first try with 502.
+func losesAnswers(t *testing.T, server string) http.Handler {
+	t.Helper()
+	target, err := url.Parse(server)
+	check.Must(t, err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	var tries sync.Map
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, again := tries.LoadOrStore(r.Method, true); r.Method == http.MethodGet || again {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		proxy.ServeHTTP(httptest.NewRecorder(), r)
+		w.WriteHeader(http.StatusBadGateway)
+	})
 }
