@@ -28,6 +28,9 @@ func openDirectory(data string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(data, KeyFile)); len(entries) > 0 && errors.Is(err, fs.ErrNotExist) {
+		if records, err := os.Stat(filepath.Join(data, DatabaseFile)); err == nil && records.Size() > 0 {
+			return keyLost(data) // the directory of a server with users is open to them
+		}
 		return fmt.Errorf("the data directory %s holds files of others, and is open to other users: choose an empty one, or close it (chmod 700)", data)
 	}
 	if err := os.Chmod(data, 0o700); err != nil {
@@ -72,7 +75,11 @@ func LoadKeys(data string) (*keyfile.Key, error) {
 	}
 	keys, err := keyfile.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w, and the secrets in its records cannot be read without it: put %s back, or restore a backup with slipway restore", ErrKeyLost, file)
+		return nil, keyLost(data)
 	}
 	return keys, err
+}
+
+func keyLost(data string) error {
+	return fmt.Errorf("%w, and the secrets in its records cannot be read without it: put %s back, or restore a backup with slipway restore", ErrKeyLost, filepath.Join(data, KeyFile))
 }

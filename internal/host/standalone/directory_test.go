@@ -67,12 +67,16 @@ func TestALostKeyIsNotReplaced(t *testing.T) {
 	file := filepath.Join(data, standalone.KeyFile)
 	check.Must(t, os.Rename(file, file+"-lost"))
 	config := standalone.Config{Listen: "127.0.0.1:0", Data: data, Log: slog.New(slog.DiscardHandler)}
-	server, err := standalone.Open(config)
-	if !errors.Is(err, standalone.ErrKeyLost) || !strings.Contains(err.Error(), "put "+file+" back") {
-		t.Errorf("got %v, want %v", err, standalone.ErrKeyLost)
-	}
-	if err == nil {
-		check.Must(t, server.Close(t.Context()))
+	// Users of workspaces pass through the directory of a server that is root.
+	for _, mode := range []fs.FileMode{0o711, 0o700} {
+		check.Must(t, os.Chmod(data, mode))
+		server, err := standalone.Open(config)
+		if !errors.Is(err, standalone.ErrKeyLost) || !strings.Contains(err.Error(), "put "+file+" back") {
+			t.Errorf("mode %v: got %v, want %v", mode, err, standalone.ErrKeyLost)
+		}
+		if err == nil {
+			check.Must(t, server.Close(t.Context()))
+		}
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is a new key (%v)", err)
