@@ -143,7 +143,9 @@ func moveInto(dir, data string) (err error) {
 // unpackAll writes the entries of a backup below dir durably, and reads the backup to its end: the
 // checksum of the whole follows the last entry.
 func unpackAll(ctx context.Context, archive *tar.Reader, compressed io.Reader, dir string) error {
-	if err := unpack(ctx, archive, dir); err != nil {
+	if err := unpack(ctx, archive, dir); errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the backup is damaged, its end is missing: %w", err)
+	} else if err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, compressed); err != nil {
