@@ -18,13 +18,23 @@ name=$1 repo=$2 ref=$3 config=${4:-framework.json}
 : "${SLIPWAY_URL:?}" "${SLIPWAY_API_KEY:?}" "${SLIPWAY_TENANT_ID:?}"
 patience=${SLIPWAY_PATIENCE:-1800} pause=${SLIPWAY_PAUSE:-5}
 
-# The key goes through a file descriptor, so that no list of processes shows it.
+# call prints the answer, or the server's reason on stderr if there is no good answer. curl writes
+# the answer to a file, because it begins a file again when it repeats the request. The key goes
+# through a file descriptor, so that no list of processes shows it.
+body=$(mktemp)
+trap 'rm -f "$body"' EXIT
 call() {
-  local method=$1 address=$2
+  local method=$1 address=$2 status=0
   shift 2
+  : >"$body"
   curl --silent --show-error --fail-with-body --retry 4 --retry-connrefused --max-time 60 --request "$method" \
     --header @<(printf 'X-Api-Key: %s\nX-Tenant-Id: %s\nContent-Type: application/json\n' "$SLIPWAY_API_KEY" "$SLIPWAY_TENANT_ID") \
-    "$@" "$address"
+    --output "$body" "$@" "$address" || status=$?
+  if [ $status -ne 0 ]; then
+    printf '%s\n' "$(cat "$body")" >&2
+    return $status
+  fi
+  cat "$body"
 }
 
 # change is a call that has one effect, however often curl repeats it because its answer was lost.
@@ -34,7 +44,7 @@ change() { call "$@" --header "Idempotency-Key: deploy-$(date +%s)-$$-$RANDOM"; 
 find() {
   local offset=0 page id
   while :; do
-    page=$(call GET "$SLIPWAY_URL/v2/deployments?limit=100&offset=$offset&name_contains=$name")
+    page=$(call GET "$SLIPWAY_URL/v2/deployments?limit=100&offset=$offset&name_contains=$name") || return
     id=$(jq -r --arg name "$name" '.resources[] | select(.name == $name) | .id' <<<"$page")
     if [ -n "$id" ] || [ "$(jq '.resources | length' <<<"$page")" -lt 100 ]; then
       printf '%s' "$id"

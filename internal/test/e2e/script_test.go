@@ -19,16 +19,16 @@ import (
 )
 
 // TestDeployScript runs the script of a pipeline: infra/examples/ci/deploy.sh, for a first
-// revision, a second revision, and a revision that fails. The answers to the first requests are lost
-// on their way. It needs bash, curl and jq.
+// revision, a second revision, and a revision that fails. The answers to the first requests are
+// lost on their way. It needs bash, curl and jq.
 func TestDeployScript(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	repo := agentRepository(t)
-	server := s.BaseURL
+	server, key := s.BaseURL, s.APIKey
 	deploy := func(ref string) (agent, progress string, err error) {
 		cmd := exec.Command(filepath.Join("..", "..", "..", "infra", "examples", "ci", "deploy.sh"), "from-a-pipeline", repo.url(), ref)
-		cmd.Env = append(os.Environ(), "SLIPWAY_URL="+server, "SLIPWAY_API_KEY="+s.APIKey, "SLIPWAY_TENANT_ID="+s.TenantID,
+		cmd.Env = append(os.Environ(), "SLIPWAY_URL="+server, "SLIPWAY_API_KEY="+key, "SLIPWAY_TENANT_ID="+s.TenantID,
 			"SLIPWAY_PAUSE=0.1", "SLIPWAY_QUESTION="+askSF)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -50,6 +50,10 @@ func TestDeployScript(t *testing.T) {
 	if _, progress, err := deploy("no-such-branch"); err == nil || !strings.Contains(progress, "BUILD_FAILED\nREF_NOT_FOUND: ") {
 		t.Errorf("a branch that does not exist: %v\n%s", err, progress)
 	}
+	key = "slw_wrong"
+	if _, progress, err := deploy("main"); err == nil || strings.Count(progress, "curl:") != 1 || !strings.Contains(progress, `"detail":`) {
+		t.Errorf("with a wrong key: %v\n%s", err, progress)
+	}
 	if strings.Contains(progress, s.APIKey) {
 		t.Errorf("the progress shows the key:\n%s", progress)
 	}
@@ -69,6 +73,6 @@ func losesAnswers(t *testing.T, server string) http.Handler {
 			return
 		}
 		proxy.ServeHTTP(httptest.NewRecorder(), r)
-		w.WriteHeader(http.StatusBadGateway)
+		http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
 	})
 }
