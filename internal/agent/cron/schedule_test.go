@@ -11,6 +11,7 @@ import (
 // show in each quarter of an hour. Clocks of these zones change at midnight, by half an hour, or as
 // people are used to. What they show twice counts once, except in a schedule with every hour.
 func TestTheDaysOnWhichClocksChange(t *testing.T) {
+	check.Large(t)
 	t.Parallel()
 	const quarter = 15 * time.Minute
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

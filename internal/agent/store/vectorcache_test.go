@@ -108,6 +108,7 @@ func shown(items []store.Item) (all []string) {
 // TestHeldVectorsAreThoseOfTheTable changes items at random, and compares searches with those of
 // a store that holds nothing. Items also expire, and are renewed by searches.
 func TestHeldVectorsAreThoseOfTheTable(t *testing.T) {
+	check.Large(t)
 	t.Parallel()
 	for name, room := range map[string]int{"all": 1 << 20, "some": 300_000} {
 		t.Run(name, func(t *testing.T) {
