@@ -174,6 +174,10 @@ func watch(t *testing.T, on *local, values []string) (stop func()) {
 	ended := make(chan struct{})
 	var work sync.WaitGroup
 	looks := 0
+	var sought [][]byte
+	for _, value := range values {
+		sought = append(sought, forms(value)...)
+	}
 	work.Go(func() {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
@@ -184,9 +188,9 @@ func watch(t *testing.T, on *local, values []string) (stop func()) {
 				if err != nil {
 					continue // it has ended meanwhile
 				}
-				for _, value := range values {
-					if shows(content, value) {
-						t.Errorf("%s has %s in it:\n%q", file, value, content)
+				for _, form := range sought {
+					if bytes.Contains(content, form) {
+						t.Errorf("%s has %s in it:\n%q", file, form, content)
 					}
 				}
 			}

@@ -241,13 +241,18 @@ func holding(t *testing.T, on *local, value string) []string {
 	return found
 }
 
-// shows reports whether a text contains a value: unchanged, as a part of a URL, or within
-// base64 text.
+// shows reports whether a text contains a value in one of its forms.
 func shows(content []byte, value string) bool {
-	forms := []string{value, url.QueryEscape(value)}
+	return slices.ContainsFunc(forms(value), func(form []byte) bool { return bytes.Contains(content, form) })
+}
+
+// forms returns the texts in which a value can be read: unchanged, as a part of a URL, or within
+// base64 text.
+func forms(value string) [][]byte {
+	all := [][]byte{[]byte(value), []byte(url.QueryEscape(value))}
 	for before := range 3 { // the number of bytes before it in its base64 group
 		encoded := base64.StdEncoding.EncodeToString(append(make([]byte, before), value...))
-		forms = append(forms, encoded[(before*8+5)/6:len(encoded)-4])
+		all = append(all, []byte(encoded[(before*8+5)/6:len(encoded)-4]))
 	}
-	return slices.ContainsFunc(forms, func(form string) bool { return bytes.Contains(content, []byte(form)) })
+	return all
 }
