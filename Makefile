@@ -60,8 +60,12 @@ sam-local: functions ## serve the AWS stack here under `sam local`, at LISTEN wi
 
 E2E = ./internal/test/e2e
 REST = $$(go list ./... | grep -v '/internal/test/e2e$$')
-# The tests of the architecture read source files, in one goroutine.
-RACED = $$(go list ./... | grep -Ev '/internal/test/(e2e|archtest)$$')
+# The tests of the architecture read source files, in one goroutine. The race detector does not run
+# the tests of packages that name nothing of concurrency, in their code or in their tests: to link
+# such a test takes longer than to run it.
+CONCURRENT = \<go (func|[a-zA-Z.]+)\(|\<chan |guard\.|"sync|errgroup|httptest|os/exec|table/sqlite|fixtures
+RACED = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | grep -Ev '/internal/test/(e2e|archtest)$$' | \
+	while read -r dir; do if grep -qE '$(CONCURRENT)' "$$dir"/*.go; then echo "$$dir"; fi; done)
 
 # The tests of a package wait for servers, agents and processes half of the time, so twice as many
 # of them run at once as there are processors.
