@@ -94,25 +94,26 @@ test: ## vet and test everything, with the end-to-end stories that show the prod
 # The race detector needs a C compiler: CGO_ENABLED is 1 where Go has found one. It does not watch
 # SQLite, which is translated from C, and what packs data and parses JSON: this would take more than
 # half of the time. What encoding/json reads of a value it reads through reflect, which is watched.
-# Without inlining (-l) it calls the watched functions of sync, so the detector sees these, too. The
-# flags are in GOFLAGS because test-e2e builds a server with them.
+# Without inlining (-l) it calls the watched functions of sync, so the detector sees these, too.
+# Only test-e2e has the flags in GOFLAGS, because it builds a server with them: what the tests of
+# test-race build, they build with the flags of everything else, so it is not compiled again.
 UNWATCHED = '-gcflags=modernc.org/...=-race=false -d=checkptr=0 -dwarf=false' \
 	'-gcflags=compress/...=-race=false -dwarf=false' '-gcflags=encoding/json=-race=false -l -dwarf=false'
 # On a developer's machine without a C compiler the tests run without it, in CI they fail.
 # A program with the race detector sleeps for a second before it exits unless GORACE says otherwise,
 # and the tests run many commands.
-IF_RACE = race=-race; unset CGO_ENABLED; export GOFLAGS="$$GOFLAGS $(UNWATCHED)" GORACE=atexit_sleep_ms=10; \
+IF_RACE = race=-race; unset CGO_ENABLED; export GORACE=atexit_sleep_ms=10; \
 	if [ "$$(go env CGO_ENABLED)" != 1 ]; then \
 		if [ "$${CI:-}" = true ]; then echo 'make $@: the race detector needs a C compiler, and there is none' >&2; exit 1; fi; \
 		echo 'make $@: there is no C compiler, so this goes without the race detector'; race=; \
 	fi;
 
 test-race: ## test everything but the end-to-end stories and the architecture with the race detector; needs a C compiler
-	@$(IF_RACE) set -x; go test -vet=off -timeout 20m $$race $(RACED); \
-	cd $(EXAMPLE); go test -vet=off $$race ./...
+	@$(IF_RACE) set -x; go test -vet=off -timeout 20m $$race $(UNWATCHED) $(RACED); \
+	cd $(EXAMPLE); go test -vet=off $$race $(UNWATCHED) ./...
 
 test-e2e: ## run all end-to-end stories, on a server with the race detector where there is a C compiler
-	@$(IF_RACE) set -x; go test -count=1 -vet=off -timeout 20m $$race $(E2E)
+	@$(IF_RACE) export GOFLAGS="$$GOFLAGS $(UNWATCHED)"; set -x; go test -count=1 -vet=off -timeout 20m $$race $(E2E)
 
 ATTACKS = packages=$$(grep -rl --include='*_test.go' '^func TestAttack' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|');
 

@@ -56,6 +56,7 @@ func TestTheStarterInGoFillsSilence(t *testing.T) {
 	check.Must(t, os.WriteFile(filepath.Join(dir, "beat_test.go"), []byte(ofStarter), 0o600))
 	cmd := exec.CommandContext(t.Context(), "go", "test", "./...")
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is built without the race detector
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}

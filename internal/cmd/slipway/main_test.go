@@ -82,6 +82,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SMALL", filepath.Join(agent, "small"))
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			env.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+			// An agent that a script builds has the flags of the server: its packages are compiled.
+			env.Setenv("GOFLAGS", os.Getenv("GOFLAGS"))
+			env.Setenv("CGO_ENABLED", "0")
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
 			env.Setenv("GOGC", "300") // the start of a process would collect its garbage twice
 			return nil
@@ -98,6 +101,7 @@ func buildAgent(t *testing.T) string {
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "weather"), ".")
 	build.Dir = filepath.Join("..", "..", "..", "infra", "examples", "weather")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is built without the race detector
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, output)
 	}

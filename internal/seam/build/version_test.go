@@ -1,6 +1,7 @@
 package build_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
@@ -43,6 +44,7 @@ func TestVersionOfAProgram(t *testing.T) {
 	} {
 		program := filepath.Join(t.TempDir(), "version")
 		built := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", program, "./testdata/version")
+		built.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := built.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, output)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,7 @@ func buildWeather(t *testing.T) (binary string) {
 	binary = filepath.Join(t.TempDir(), "weather")
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, ".")
 	build.Dir = weatherSource
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is built without the race detector
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build weather: %v\n%s", err, output)
 	}
