@@ -6,9 +6,10 @@ SHELL := /bin/bash
 
 # All targets but those of the race detector compile with the same flags, which are those of the
 # program that people run: so each package is compiled once. That program has no tables for
-# debuggers, and tests have none either: not to make them saves a fifth of the compiler's time.
+# debuggers, and tests have none either: not to make them saves a fifth of the compiler's time. Only
+# `make test` vets: the linters of `make lint` have the checks of go vet, for the files of all tags.
 export CGO_ENABLED := 0
-export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false -vet=off
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STAMP = -X github.com/slipway-run/slipway/internal/seam/build.stamped=$(VERSION)
@@ -81,13 +82,15 @@ build functions release verify-generated rehearse lint $(TESTS): export GOGC := 
 # The stories and the example's tests run beside the other tests, since they wait most of the time.
 # The stories build the server that they start, which the cache of test results does not notice:
 # -count=1. `go list -export` compiles what all need, as `go build` would, but links no program.
+# CI runs `make lint`, too.
+VET = $(if $(filter true,$(CI)),,-vet=all)
 test: ## vet and test everything, with the end-to-end stories that show the product
 	@go list -export ./... >/dev/null; \
 	stories=$$(mktemp); trap 'rm -f "$$stories"' EXIT; \
-	(failed=0; go test -short -count=1 -vet=all -timeout 10m $(E2E) || failed=1; \
+	(failed=0; go test -short -count=1 $(VET) -timeout 10m $(E2E) || failed=1; \
 		cd $(EXAMPLE) && go test -vet=all ./... || failed=1; exit $$failed) >"$$stories" 2>&1 & \
 	failed=0; \
-	go test -vet=all -timeout 10m $(PACKAGES) $(PARALLEL) $(REST) || failed=1; \
+	go test $(VET) -timeout 10m $(PACKAGES) $(PARALLEL) $(REST) || failed=1; \
 	wait $$! || failed=1; \
 	cat "$$stories"; exit $$failed
 
@@ -109,11 +112,11 @@ IF_RACE = race=-race; unset CGO_ENABLED; export GORACE=atexit_sleep_ms=10; \
 	fi;
 
 test-race: ## test everything but the end-to-end stories and the architecture with the race detector; needs a C compiler
-	@$(IF_RACE) set -x; go test -vet=off -timeout 20m $$race $(UNWATCHED) $(RACED); \
-	cd $(EXAMPLE); go test -vet=off $$race $(UNWATCHED) ./...
+	@$(IF_RACE) set -x; go test -timeout 20m $$race $(UNWATCHED) $(RACED); \
+	cd $(EXAMPLE); go test $$race $(UNWATCHED) ./...
 
 test-e2e: ## run all end-to-end stories, on a server with the race detector where there is a C compiler
-	@$(IF_RACE) export GOFLAGS="$$GOFLAGS $(UNWATCHED)"; set -x; go test -count=1 -vet=off -timeout 20m $$race $(E2E)
+	@$(IF_RACE) export GOFLAGS="$$GOFLAGS $(UNWATCHED)"; set -x; go test -count=1 -timeout 20m $$race $(E2E)
 
 ATTACKS = packages=$$(grep -rl --include='*_test.go' '^func TestAttack' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|');
 
