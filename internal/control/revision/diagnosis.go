@@ -108,6 +108,10 @@ var mistakes = []mistake{
 		cause: "The build of the repository's package does not know which of $1 belong to it.", remedy: "Name them in pyproject.toml, as packages or py-modules of [tool.setuptools].",
 	},
 	{
+		sign:  regexp.MustCompile(`the current Python version \(([\d.]+)\) does not satisfy (Python[^ ]+)`),
+		cause: "Python $1 is used, and a package needs $2.", remedy: "Name a version that all packages admit as python_version in the configuration file.",
+	},
+	{
 		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
 		cause: "The versions of the dependencies contradict each other: $1.", remedy: "Resolve them on your machine, and deploy the lock file that comes of it.",
 	},
