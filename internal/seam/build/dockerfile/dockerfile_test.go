@@ -159,6 +159,12 @@ func TestARecipeHasARecord(t *testing.T) {
 			map[string]string{"framework.json": `{"graphs": {"a": "./agent.py:graph"}, "dependencies": ["six"]}`, "agent.py": ""},
 			build.Record{Rules: build.Rules, Language: "python", LanguageVersion: "3.13", Base: "docker.io/library/python:3.13-slim"},
 		},
+		"its packages need a later Python": {
+			map[string]string{
+				"framework.json": `{"graphs": {"a": "./agent.py:graph"}}`, "agent.py": "", "pyproject.toml": "[project]\nname = 'a'\nversion = '1'\nrequires-python = '>=3.14'\n",
+			},
+			build.Record{Rules: build.Rules, Language: "python", LanguageVersion: "3.14", Base: "docker.io/library/python:3.14-slim"},
+		},
 		"another language": {
 			map[string]string{"framework.json": `{"graphs": {"a": "./agent.go:a"}, "start": "./agent"}`},
 			build.Record{Rules: build.Rules, Base: "docker.io/library/debian:13-slim"},

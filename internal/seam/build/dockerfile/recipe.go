@@ -35,16 +35,24 @@ var defaultVersions = map[framework.Language]string{framework.Python: "3.13", fr
 
 // record returns the record of an image, with its base image, as far as it is known before the
 // dependencies are known.
-func (b Bases) record(config framework.Config) build.Record {
+func (b Bases) record(source Source) (build.Record, error) {
+	config := source.Config
 	registry := strings.TrimSuffix(cmp.Or(b.Registry, defaultRegistry), "/")
 	record := build.NewRecord(string(config.Language))
 	if config.Language == "" {
 		record.Base = cmp.Or(b.Other, registry+"/debian:13-slim")
-	} else {
-		record.LanguageVersion = cmp.Or(config.Version, defaultVersions[config.Language])
-		record.Base = registry + "/" + record.Language + ":" + record.LanguageVersion + "-slim"
+		return record, nil
 	}
-	return record
+	record.LanguageVersion = cmp.Or(config.Version, defaultVersions[config.Language])
+	if config.Language == framework.Python {
+		environment, err := config.Environment(source.Tree)
+		if err != nil {
+			return record, err
+		}
+		record.LanguageVersion = framework.NearestPython(config.Interpreter(source.Tree, environment), defaultVersions[config.Language])
+	}
+	record.Base = registry + "/" + record.Language + ":" + record.LanguageVersion + "-slim"
+	return record, nil
 }
 
 // pinnedBy notes in the record that a lock file of the tree pins the dependencies.
@@ -150,9 +158,11 @@ type recipe struct {
 // Make makes the recipe of a commit. If something is wrong with the repository, the error is a
 // build.Failure.
 func Make(source Source, bases Bases) (Recipe, error) {
-	record := bases.record(source.Config)
+	record, err := bases.record(source)
 	r := &recipe{source: source, Recipe: Recipe{Base: record.Base, Files: map[string]string{}, Record: record}}
-	err := r.write()
+	if err == nil {
+		err = r.write()
+	}
 	r.Dockerfile = r.text.String()
 	return r.Recipe, err
 }

@@ -10,8 +10,9 @@ import (
 // installed; see PEP 621 for the project, and each tool's manual for its table.
 type pyproject struct {
 	Project struct {
-		Name    string   `toml:"name"`
-		Dynamic []string `toml:"dynamic"`
+		Name           string   `toml:"name"`
+		Dynamic        []string `toml:"dynamic"`
+		RequiresPython string   `toml:"requires-python"`
 	} `toml:"project"`
 	Tool struct {
 		UV     map[string]any `toml:"uv"`

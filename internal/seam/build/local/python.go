@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -78,10 +77,10 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 	}
 	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
 	p.uv, p.runtimeDir, p.interpreter = uv, runtimeDir, filepath.Join(own, "bin", "python")
-	create := step{what: "the creation of", text: "a Python environment", args: []string{uv, "venv", "--quiet", own}, dir: p.dir, reason: build.ReasonRuntimeMissing}
-	if version := cmp.Or(config.Version, j.pythonVersion(p.Dir)); version != "" {
+	create := step{
+		what: "the creation of", text: "a Python environment", args: []string{uv, "venv", "--quiet", "--python", config.Interpreter(j.tree, p.Environment), own},
 		// Not in the tree: what finds interpreters would read .python-version there.
-		create.args, create.dir = append(create.args, "--python", version), filepath.Dir(own)
+		dir: filepath.Dir(own), reason: build.ReasonRuntimeMissing,
 	}
 	if err := j.runStep(ctx, create); err != nil {
 		return build.Artifact{}, err
@@ -104,26 +103,6 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 		},
 		Shared: shared,
 	}, nil
-}
-
-// versionFile matches a .python-version that names a release of Python.
-var versionFile = regexp.MustCompile(`^\s*(\d+\.\d+)(?:\.\d+)?\s*$`)
-
-// pythonVersion returns the minor version that the nearest .python-version at or above a directory
-// asks for, "" if there is none. The file often names the release that its author happens to have;
-// any release of the minor version will do.
-func (j *job) pythonVersion(dir string) string {
-	for ; ; dir = filepath.Dir(dir) {
-		if text, err := readWritten(j.tree, filepath.Join(dir, ".python-version")); err == nil {
-			if version := versionFile.FindSubmatch(text); version != nil {
-				return string(version[1])
-			}
-			return ""
-		}
-		if dir == "." || dir == "" {
-			return ""
-		}
-	}
 }
 
 // recordPython notes the version of the environment's interpreter, and the digest of the

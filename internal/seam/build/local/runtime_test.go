@@ -211,6 +211,9 @@ func testFailures(t *testing.T, m machine) {
 			build.ReasonDependenciesFailed, []string{"langgraph==1.2.22", "langchain-core==0.3.0"}},
 		"conflict with the runtime": {map[string]string{"framework.json": config(`, "dependencies": ["langgraph==0.2.0"]`)},
 			build.ReasonDependenciesFailed, []string{"go together, but not with what Slipway's runtime needs", "langgraph==0.2.0", "slipway-runtime"}},
+		"no Python for a package": {map[string]string{
+			"framework.json": config(`, "dependencies": [".", "./lib"]`), "requirements.txt": "", "lib/pyproject.toml": "[project]\nname = 'a'\nversion = '1'\nrequires-python = '>=3.99'\n",
+		}, build.ReasonRuntimeMissing, []string{"the creation of a Python environment", "3.99"}},
 		"no such directory": {map[string]string{"framework.json": config(`, "dependencies": ["./lib"]`)},
 			build.ReasonConfigInvalid, []string{`the repository has no directory "lib"`}},
 		"no package.json": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "agent.mjs": "export const graph = null"},
