@@ -66,6 +66,15 @@ var repositories = map[string]map[string]string{
 	"node-pnpm": {
 		"agents/one/framework.json": `{"graphs": {"agent": "./agent.ts:graph"}, "node_version": "24"}`, "package.json": `{"packageManager": "pnpm@9.1.0+sha512.0"}`, "pnpm-lock.yaml": "",
 	},
+	"node-engines": { // npm refuses to run pnpm, and pnpm 9 the lock file
+		"framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "package.json": `{"devEngines": {"packageManager": {"name": "pnpm"}}}`, "pnpm-lock.yaml": "lockfileVersion: '6.0'\n",
+	},
+	"node-plugnplay": {
+		"framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "package.json": "{}", "yarn.lock": "# x\n\n__metadata:\n  version: 8\n",
+	},
+	"node-range": {
+		"framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "package.json": `{"devEngines": {"packageManager": {"name": "pnpm", "version": "^9.1"}}}`,
+	},
 	"node-unlocked": { // a package.json in a directory above names the package manager
 		"agents/one/framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "agents/one/package.json": "{}", "package.json": `{"packageManager": "pnpm@9.15.0"}`,
 	},

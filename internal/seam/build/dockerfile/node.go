@@ -60,10 +60,7 @@ func (r *recipe) packages() error {
 	if err != nil {
 		return err
 	}
-	program := installation.Tool
-	if program != "npm" {
-		program = "npx --yes --package " + installation.Package + " -- " + program
-	}
+	program := strings.Join(installation.Program(installation.Tool != "npm"), " ")
 	r.run(Step{What: "the install command " + strconv.Quote(installation.Text()), Reason: build.ReasonDependenciesFailed},
 		"cd "+inAgent(installation.Dir), program+" "+strings.Join(installation.Args, " "))
 	if alone {

@@ -39,13 +39,37 @@ var packageTools = []packageTool{
 type Installation struct {
 	// Dir is the directory in which they are installed, relative to the repository's root.
 	Dir string
-	// Tool is the package manager. Version is the version that package.json names, or "".
-	// Package is the package that contains the tool, with a version if there is one to name.
+	// Tool is the package manager. Version is the version that package.json names, or else that
+	// the lock file needs, or "". Package is the package that contains the tool, with a version
+	// if there is one to name.
 	Tool, Version, Package string
 	// Args are the arguments of the package manager.
 	Args []string
 	// Lock is the package manager's lock file in Dir, "" if there is no lock file.
 	Lock string
+
+	// forced reports whether npm refuses to run another tool, because devEngines names the tool.
+	forced bool
+}
+
+// Program returns the command of the package manager without its arguments. A fetched package
+// manager is run by npm.
+func (i Installation) Program(fetched bool) []string {
+	var program, settings []string
+	if fetched {
+		program = []string{"npx", "--yes", "--package", i.Package, "--"}
+	}
+	if fetched && i.forced {
+		program, settings = slices.Insert(program, 1, "--force"), []string{"-u", "npm_config_force"}
+	}
+	if i.Tool == "yarn" && Major(i.Version) > 1 {
+		// The runtime finds packages in directories, not with the loader of Plug'n'Play.
+		settings = append(settings, "YARN_NODE_LINKER=node-modules")
+	}
+	if settings != nil {
+		program = append(append(program, "env"), settings...)
+	}
+	return append(program, i.Tool)
 }
 
 // Text returns the name of the command in messages.
@@ -78,11 +102,11 @@ func (c Config) Installation(root *os.Root) (Installation, error) {
 // manager that the nearest package.json names, or else the last package manager of the list.
 func (c Config) unlocked(root *os.Root, manifest string) (Installation, error) {
 	for dir := manifest; ; dir = filepath.Dir(dir) {
-		name, _, err := packageManager(root, dir)
+		manifest, err := managerOf(root, dir)
 		if err != nil {
 			return Installation{}, err
 		}
-		if i := slices.IndexFunc(packageTools, func(tool packageTool) bool { return tool.name == name }); i >= 0 {
+		if i := slices.IndexFunc(packageTools, func(tool packageTool) bool { return tool.name == manifest.name }); i >= 0 {
 			return packageTools[i].in(root, dir, "", packageTools[i].loose)
 		}
 		if dir == "." {
@@ -95,14 +119,16 @@ func (c Config) unlocked(root *os.Root, manifest string) (Installation, error) {
 
 // in returns the tool's installation in a directory of the tree.
 func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Installation, error) {
-	name, named, err := packageManager(root, dir)
+	manifest, err := managerOf(root, dir)
 	if err != nil {
 		return Installation{}, err
 	}
-	if name != t.name {
+	named := manifest.version
+	if manifest.name != t.name {
 		named = ""
 	}
-	i := Installation{Dir: dir, Tool: t.name, Version: named, Package: t.name, Args: args, Lock: lock}
+	named = cmp.Or(named, versionOfLock(root, filepath.Join(dir, lock)))
+	i := Installation{Dir: dir, Tool: t.name, Version: named, Package: t.name, Args: args, Lock: lock, forced: manifest.refusing}
 	if t.name == "yarn" && Major(named) > 1 {
 		i.Package = "@yarnpkg/cli-dist"
 		if i.Args = []string{"install", "--immutable"}; lock == "" {
@@ -115,37 +141,9 @@ func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Install
 	return i, nil
 }
 
-// packageManager returns the package manager that package.json names ("pnpm@9.1.0+sha512..."),
-// "" if there is no such file or the file names no package manager.
-func packageManager(root *os.Root, dir string) (name, version string, err error) {
-	file := filepath.Join(dir, "package.json")
-	if _, ok := firstOf(root, dir, "package.json"); !ok {
-		return "", "", nil
-	}
-	text, err := readFile(root, file)
-	if err != nil {
-		return "", "", build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", file, err)
-	}
-	var manifest struct {
-		PackageManager string `json:"packageManager"`
-		DevEngines     struct {
-			PackageManager struct{ Name string } `json:"packageManager"`
-		} `json:"devEngines"`
-	}
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		return "", "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", file, err, positionOf(text, err))
-	}
-	name, version, _ = strings.Cut(cmp.Or(manifest.PackageManager, manifest.DevEngines.PackageManager.Name), "@")
-	version, _, _ = strings.Cut(version, "+")
-	if strings.ContainsFunc(version, func(r rune) bool { return !strings.ContainsRune("0123456789.abcdefghijklmnopqrstuvwxyz-", r) }) {
-		return "", "", build.Fail(build.ReasonConfigInvalid, "packageManager of %s: %q is not a version.", file, version)
-	}
-	return name, version, nil
-}
-
-// Major returns the first number of a version, 0 if there is no number.
+// Major returns the first number of a version or of a range of versions, 0 if there is no number.
 func Major(version string) int {
-	first, _, _ := strings.Cut(version, ".")
+	first, _, _ := strings.Cut(strings.TrimLeft(version, "^~"), ".")
 	number, err := strconv.Atoi(first)
 	if err != nil {
 		return 0

@@ -107,10 +107,8 @@ func (j *job) installCommand(tree string, config framework.Config, nodeVersion s
 		}
 		j.record.Dependencies = build.Digest(text)
 	}
-	program := []string{installation.Tool}
-	if _, missing := exec.LookPath(installation.Tool); installation.Tool != "npm" && (missing != nil || installation.Version != "") {
-		program = []string{"npx", "--yes", "--package", installation.Package, "--", installation.Tool}
-	}
+	_, missing := exec.LookPath(installation.Tool)
+	program := installation.Program(installation.Tool != "npm" && (missing != nil || installation.Version != ""))
 	s = step{
 		what: "the install command", text: strconv.Quote(installation.Text()), args: append(program, installation.Args...),
 		dir: filepath.Join(tree, installation.Dir), reason: build.ReasonDependenciesFailed,
