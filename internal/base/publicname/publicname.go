@@ -47,6 +47,10 @@ func Public(name string) string { return strings.ReplaceAll(name, "framework", n
 // "metadata". Clients send the values in headers, and graphs read them in their configuration.
 func Tracing(value string) string { return names.Tracing + "-" + value }
 
+// KeysPastAuth is the member of auth that lets keys of the public service past a repository's own
+// authentication.
+func KeysPastAuth() string { return "allow_" + names.Tracing + "_api_keys" }
+
 // MemberTracer is the public name of the member framework_tracer of a run.
 func MemberTracer() string { return names.Tracing + "_tracer" }
 

@@ -3,6 +3,8 @@ package framework
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
 // auth reads the path of the repository's own authentication.
@@ -11,6 +13,7 @@ func (p *parser) auth() {
 	disabled := flag(true)
 	if !p.object("auth", `{"path": "./auth.py:auth"}`, map[string]any{
 		"path": &path, "disable_studio_auth": &disabled, "openapi": nil, "cache": "answers of the repository's own authentication are never kept",
+		publicname.KeysPastAuth(): "a key of the platform does not get past the repository's own authentication: remove it, and let the function that authenticates accept these callers",
 	}) {
 		return
 	}

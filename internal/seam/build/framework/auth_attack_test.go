@@ -139,11 +139,12 @@ func TestAttackAuthOfAnotherRuntime(t *testing.T) {
 			`{"path": "./auth:auth"}`:       "- auth.path: the runtime of the graphs cannot import",
 			`{"path": "../auth.SUFFIX:a"}`:  "leaves the repository",
 			`{"path": "/auth.SUFFIX:auth"}`: "leaves the repository",
-			`{"path": "./auth.SUFFIX:auth", "cache": {"ttl": 60}}`:         "- auth.cache: answers of the repository's own authentication are never kept",
-			`{"path": "./auth.SUFFIX:auth", "other": 1}`:                   "- auth.other: is not a key of auth",
-			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": 1}`:     "- auth.disable_studio_auth: must be true or false",
-			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": "yes"}`: "- auth.disable_studio_auth: must be true or false",
-			`{"disable_studio_auth": true}`:                                "- auth.path: must be",
+			`{"path": "./auth.SUFFIX:auth", "cache": {"ttl": 60}}`:                      "- auth.cache: answers of the repository's own authentication are never kept",
+			`{"path": "./auth.SUFFIX:auth", "` + publicname.KeysPastAuth() + `": true}`: "a key of the platform does not get past the repository's own authentication",
+			`{"path": "./auth.SUFFIX:auth", "other": 1}`:                                "- auth.other: is not a key of auth",
+			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": 1}`:                  "- auth.disable_studio_auth: must be true or false",
+			`{"path": "./auth.SUFFIX:auth", "disable_studio_auth": "yes"}`:              "- auth.disable_studio_auth: must be true or false",
+			`{"disable_studio_auth": true}`:                                             "- auth.path: must be",
 		} {
 			auth = strings.NewReplacer("SUFFIX", suffix, "OTHER", other).Replace(auth)
 			config, err := readAuth(t, graph, auth)

@@ -34,7 +34,7 @@ func TestConfigInvalid(t *testing.T) {
 		"graph outside":        {`{"graphs": {"a": "../up.py:a"}, "start": "x"}`, []string{`graphs.a: the path "../up.py" leaves the repository`}},
 		"graph absolute":       {`{"graphs": {"a": "/etc/x:a"}, "start": "x"}`, []string{"leaves the repository"}},
 		"an unknown language":  {`{"graphs": {"a": "a.rb:a"}}`, []string{`start: is missing; it must be the command that starts the agent, as the file "a.rb" is neither Python nor JavaScript`}},
-		"two languages":        {`{"graphs": {"a": "a.py:a", "b": "b.ts:b"}}`, []string{"graphs: must be all Python or all JavaScript"}},
+		"two languages":        {`{"graphs": {"a": "a.py:a", "b": "b.ts:b"}}`, []string{"graphs: must be all Python or all JavaScript", "a configuration file and a deployment of its own"}},
 		"Python too old":       {`{"graphs": {"a": "a.py:a"}, "python_version": "3.9"}`, []string{`python_version: must be "3.11" or newer`}},
 		"Node too old":         {`{"graphs": {"a": "a.ts:a"}, "node_version": 18}`, []string{`node_version: must be "20" or newer`}},
 		"version is a list":    {`{"graphs": {"a": "a.ts:a"}, "node_version": []}`, []string{"node_version: must be a string"}},
@@ -56,7 +56,7 @@ func TestConfigInvalid(t *testing.T) {
 			[]string{`- Auth: is not a key of the configuration file, did you mean "auth"?`, `did you mean "encryption"?`, "- graphs.a.description: must be a string"}},
 		"keys of earlier releases": {`{"graphs": {"a": "a.py:a"}, "project_root": "..", "package": "x"}`,
 			[]string{"- project_root: was a key of earlier releases of the public format: use source.root", "- package: was a key"}},
-		"a key of the other language": {`{"graphs": {"a": "a.ts:a"}, "python_version": "3.12"}`, []string{"- python_version: is only for graphs that the python runtime hosts"}},
+		"a key of the other language": {`{"graphs": {"a": "a.py:a"}, "node_version": "22"}`, []string{"- node_version: is only for graphs that the node runtime hosts. Remove it: a Python agent that starts programs of Node finds those of the server's machine"}},
 		"env file bad":                {`{"graphs": {"a": "a:a"}, "start": "x", "env": "bad.env"}`, []string{"env: line 2 of bad.env is not NAME=value", "env: line 3 of bad.env"}},
 		"env file absent":             {`{"graphs": {"a": "a:a"}, "start": "x", "env": "/etc/hosts"}`, []string{`env: the path "/etc/hosts" must be relative`}},
 	} {

@@ -26,8 +26,10 @@ type key struct {
 	except map[string]string
 	// remark is the text in the build log about a key that has no effect here.
 	remark string
-	// language is the only language whose graphs the key is for, "" for all agents.
-	language Language
+	// language is the only language whose graphs the key is for, "" for all agents. Beside other
+	// graphs the key is refused, with the remedy, unless there is a text for the build log.
+	language       Language
+	remedy, beside string
 	// read keys count because the builder has read them: a runtime in an image that was built
 	// elsewhere refuses them, and so does an agent with a start command of its own if they are for
 	// one language.
@@ -66,18 +68,20 @@ var keys = map[string]key{
 	"build":          {},
 	"start":          {},
 	"dependencies":   {},
-	"python_version": {language: Python},
-	"node_version":   {language: Node},
+	"python_version": {language: Python, beside: "has no effect beside JavaScript graphs"},
+	"node_version":   {language: Node, remedy: ". Remove it: a Python agent that starts programs of Node finds those of the server's machine, and in images those that dockerfile_lines installs"},
 	"api_version":    {remark: noReleases},
 
+	"docker_compose_file":  {remark: "only the public command line reads it, for its command up"},
+	"node_loader":          {remark: "only the framework's development server reads it: a deployed graph is loaded as on the public service"},
 	"_INTERNAL_docker_tag": {remark: noReleases},
 	"project_root":         {refused: "was a key of earlier releases of the public format: use source.root"},
 	"package":              {refused: "was a key of earlier releases of the public format: use source.package"},
 
 	"source":           {language: Python},
 	"pip_config_file":  {language: Python},
-	"pip_installer":    {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python},
-	"package_manager":  {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python},
+	"pip_installer":    {refused: "packages are installed by uv alone: remove the key", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python},
+	"package_manager":  {refused: "packages are installed by uv alone: remove the key", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python},
 	"keep_pkg_tools":   {language: Python},
 	"dockerfile_lines": {refused: noImage, offer: OfferLines},
 	"base_image":       {},
@@ -146,11 +150,20 @@ func (p *parser) keys() {
 		case known.refused != "" && !slices.Contains(p.offers, known.offer):
 			p.problem("%s: %s", name, known.refused)
 		case known.language != "" && known.language != p.config.Language && (known.read || len(p.config.files) > 0):
-			p.problem("%s: is only for graphs that the %s runtime hosts", name, known.language)
+			p.besideOthers(name, known)
 		default:
 			p.remark(name, known.remark)
 		}
 	}
+}
+
+// besideOthers reads a key that is for graphs in another language.
+func (p *parser) besideOthers(name string, known key) {
+	if known.beside != "" && p.config.Language != "" {
+		p.remark(name, known.beside)
+		return
+	}
+	p.problem("%s: is only for graphs that the %s runtime hosts%s", name, known.language, known.remedy)
 }
 
 // unknown refuses a name that is not a key if it was probably meant to be a key. Otherwise it

@@ -48,6 +48,22 @@ func TestKeysThatNoFormatHas(t *testing.T) {
 	}
 }
 
+// TestKeysThatThePublicServiceDoesNotReadEither checks that such keys fail no build.
+func TestKeysThatThePublicServiceDoesNotReadEither(t *testing.T) {
+	t.Parallel()
+	config, err := framework.Read(tree(t, map[string]string{
+		"framework.json": `{"graphs": {"a": "a.ts:a"}, "python_version": "3.12", "docker_compose_file": "compose.yml", "node_loader": "ts-node"}`,
+	}), "")
+	want := []string{
+		"docker_compose_file: only the public command line reads it, for its command up",
+		"node_loader: only the framework's development server reads it: a deployed graph is loaded as on the public service",
+		"python_version: has no effect beside JavaScript graphs",
+	}
+	if diff := cmp.Diff(want, config.Remarks); err != nil || diff != "" {
+		t.Errorf("got %v; remarks (-want +got):\n%s", err, diff)
+	}
+}
+
 // TestUVMayBeNamed checks both keys with which repositories name their installer.
 func TestUVMayBeNamed(t *testing.T) {
 	t.Parallel()
@@ -55,7 +71,7 @@ func TestUVMayBeNamed(t *testing.T) {
 		if _, err := framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "` + name + `": "uv"}`}), ""); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "` + name + `": "poetry"}`}, "- "+name+": packages are installed by uv alone")
+		wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": "a.py:a"}, "` + name + `": "poetry"}`}, "- "+name+": packages are installed by uv alone: remove the key")
 	}
 }
 

@@ -46,7 +46,7 @@ func (p *parser) wantedLanguage() {
 	}
 	switch {
 	case len(languages) > 1:
-		p.problem("graphs: must be all Python or all JavaScript; one agent has one runtime")
+		p.problem("graphs: must be all Python or all JavaScript; one agent has one runtime. Give each language a configuration file and a deployment of its own")
 	case languages[Python]:
 		p.config.Language = Python
 		p.config.Version = p.versionOf("python_version", pythonVersion, `"3.11" or newer, as major.minor`)

@@ -118,6 +118,7 @@ func TestRefusalsSayWhatToDoInstead(t *testing.T) {
 		`"encryption": {"path": "./encryption.py:own"}`:     "- encryption: the platform encrypts nothing with a key, and with code of the repository only on one machine, for Python graphs (the key encryption): encrypt in the graph",
 		`"checkpointer": {"path": "./own.py:checkpointer"}`: "- checkpointer.path: the platform keeps all checkpoints itself",
 		`"checkpointer": {"backend": "mongo"}`:              "- checkpointer.backend: the platform keeps all checkpoints itself",
+		`"checkpointer": {"uri": "mongodb://m"}`:            "- checkpointer.uri: the platform keeps all checkpoints itself",
 		`"checkpointer": {"backend": 1}`:                    "- checkpointer.backend: must be a string",
 		`"store": {"path": "./own.py:store"}`:               "- store.path: the platform keeps all items itself",
 		`"priority": {"path": "./own.py:priority"}`:         "- priority: runs have no priorities here",

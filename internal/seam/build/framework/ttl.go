@@ -22,8 +22,8 @@ func (p *parser) ttls() {
 	backend := "default"
 	var threads, items, index json.RawMessage
 	if p.object("checkpointer", `{"ttl": {"default_ttl": 43200}}`, map[string]any{
-		"ttl": &threads, "backend": &backend, "path": publicname.NoCheckpointer,
-		"serde": "the runtime reads what the repository's own release of the framework does; its types cannot be chosen",
+		"ttl": &threads, "backend": &backend, "path": publicname.NoCheckpointer, "uri": publicname.NoCheckpointer,
+		"serde": "the runtime reads what the repository's own release of the framework does; its types cannot be chosen: remove it",
 	}) {
 		if backend != "default" {
 			p.problem("checkpointer.backend: %s", publicname.NoCheckpointer)
