@@ -152,7 +152,7 @@ func TestAttackAuthOfAnotherRuntime(t *testing.T) {
 				t.Errorf("%s, %s: %q, %v; want %q", graph, auth, config.Auth, err, words)
 			}
 		}
-		for value, remarks := range map[string]int{`true`: 0, `"true"`: 0, `"false"`: 1} {
+		for value, remarks := range map[string]int{`true`: 0, `"true"`: 0, `"false"`: 1, `true, "openapi": {}`: 0, `true, "openapi": {"security": [{"key": []}]}`: 1} {
 			good := `{"path": "./auth.` + suffix + `:auth", "disable_studio_auth": ` + value + `}`
 			if config, err := readAuth(t, graph, good); err != nil || config.Auth != "./auth."+suffix+":auth" || len(config.Remarks) != remarks {
 				t.Errorf("a good one with %s: %+v, %v", value, config, err)
