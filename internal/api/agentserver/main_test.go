@@ -159,6 +159,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
 		WebSockets: true, Now: f.clock.Now, AgentURL: func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID },
 		Webhooks: hooks, Answers: idempotency.NewStore(f.answers, key, clock.System),
+		Docs: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
 		Agents: &runner.Agents{
 			Deployments: f.deployments, Graph: graph.NewClient(nil),
 			Target: targetAt(agent),

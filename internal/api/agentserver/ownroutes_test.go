@@ -351,10 +351,10 @@ func TestDisabledRoutes(t *testing.T) {
 	t.Parallel()
 	groups := map[string][]string{
 		"assistants": {"POST /assistants/search"}, "threads": {"POST /threads", "POST /threads/" + unknownID + "/runs"}, "store": {"POST /store/items/search"},
-		"runs": {"POST /runs", "POST /threads/" + unknownID + "/runs", "POST /runs/crons/search", "POST /threads/" + unknownID + "/commands"}, "meta": {"GET /info", "GET /metrics", "GET /openapi.json"},
+		"runs": {"POST /runs", "POST /threads/" + unknownID + "/runs", "POST /runs/crons/search", "POST /threads/" + unknownID + "/commands"}, "meta": {"GET /info", "GET /metrics", "GET /openapi.json", "GET /docs"},
 		"mcp": {"POST /mcp"}, "a2a": {"POST /a2a/agent", "GET /a2a/agent/.well-known/agent-card.json", "GET /.well-known/agent-card.json?assistant_id=agent"},
 	}
-	all := []string{"POST /assistants/search", "POST /threads", "POST /store/items/search", "POST /runs", "POST /runs/crons/search", "GET /info", "GET /openapi.json"}
+	all := []string{"POST /assistants/search", "POST /threads", "POST /store/items/search", "POST /runs", "POST /runs/crons/search", "GET /info", "GET /openapi.json", "GET /docs"}
 	for group, gone := range groups {
 		f := setUpUndeployed(t, nil, 0)
 		f.settings = build.Settings{HTTP: &build.HTTP{Disabled: []string{group}}}

@@ -68,6 +68,8 @@ type Config struct {
 	// Answers keeps the answers to requests that carry an Idempotency-Key; without it, the
 	// header has no effect.
 	Answers *idempotency.Store
+	// Docs is a page about the interface; with nil, there is no page.
+	Docs http.Handler
 	// Log gets the failures that no answer can tell; default slog.Default.
 	Log *slog.Logger
 	// Version is the version of the server.
@@ -146,6 +148,9 @@ func Register(mux *web.Mux, config Config) error {
 		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
 	})
 	mux.Handle("GET "+base+"/openapi.json", s.document(contract))
+	if config.Docs != nil {
+		mux.Handle("GET "+base+"/docs", s.document(config.Docs))
+	}
 	for operation := range refusals { // clients add a slash to the addresses of both protocols
 		mux.Handle(strings.Replace(operation, " ", " "+base, 1)+"/{$}", http.HandlerFunc(s.withoutSlash))
 	}

@@ -56,14 +56,14 @@ func (s server) open(next StrictHandlerFunc, operation string) StrictHandlerFunc
 	}
 }
 
-// document shows the contract, unless the deployment disables that.
-func (s server) document(contract http.Handler) http.Handler {
+// document shows the contract, or the page about it, unless the deployment disables that.
+func (s server) document(shown http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if d, err := s.anyDeployment(r); err == nil && d.Settings.HTTP.Disables("meta") {
 			s.mux.Error(w, r, fault.New(fault.NotFound, "Not Found"))
 			return
 		}
-		contract.ServeHTTP(w, r)
+		shown.ServeHTTP(w, r)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/swaggest/swgui/v5/static"
 
@@ -30,12 +31,13 @@ var (
 )
 
 // Register serves the page beside the openapi.json of the control plane, at the root and under
-// /api-host, and of each agent server.
-func Register(mux *web.Mux) {
+// /api-host. It returns the page, which an agent server has beside its own openapi.json.
+func Register(mux *web.Mux) http.Handler {
 	page := web.Serve(build)
-	for _, base := range []string{"", "/api-host", "/d/{deployment_id}"} {
+	for _, base := range []string{"", "/api-host"} {
 		mux.Handle("GET "+base+"/docs", page)
 	}
+	return page
 }
 
 // build returns the page and its content security policy.

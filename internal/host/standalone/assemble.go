@@ -229,7 +229,7 @@ func (s *Server) routes() error {
 	// The clients of the registry's protocol use this path, beside the control plane's own paths.
 	s.mux.Handle(registryfiles.Path+"{$}", s.pushed)
 	s.mux.Handle(registryfiles.Path+registryfiles.Prefix, s.pushed)
-	docs.Register(s.mux)
+	page := docs.Register(s.mux)
 	sessions := session.NewStore(s.records, s.keys, s.workspaces, clock.System)
 	rules := trust.NewStore(s.records, clock.System)
 	authenticator := auth.New(s.keys)
@@ -268,7 +268,7 @@ func (s *Server) routes() error {
 		agentserver.Register(s.mux, agentserver.Config{
 			Assistants: s.assistants, Store: s.store, Crons: s.crons, Tokens: agentTokens,
 			Agents: s.agents, Deployments: s.deployments, Threads: s.threads, Runs: s.runs, Authenticator: authenticator, Version: build.Version(),
-			AgentURL: agentURL, Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
+			AgentURL: agentURL, Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()}, Docs: page,
 			WebSockets: true, Log: s.config.Log,
 		}),
 	)
