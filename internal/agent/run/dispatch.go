@@ -93,11 +93,11 @@ const (
 // at work, the run gets the lease of a run with a worker, because it may wait long for a worker. No
 // clocks of two hosts are compared for correctness.
 //
-// If the workflow of a run was never started, because the process died before it could start it,
-// Rescue starts it. If the workflow has ended without ending the run, Rescue starts another
-// workflow. Rescue reads the shards in parallel, each with the oldest lease first. When ctx ends,
-// Rescue completes the work it has begun and leaves the other runs to the next Rescue; this is no
-// error.
+// If the workflow of a run was never started, because the process died before it could start it, or
+// the engine has forgotten it with its process, Rescue starts it. If the workflow has ended without
+// ending the run, Rescue starts another workflow. Rescue reads the shards in parallel, each with
+// the oldest lease first. When ctx ends, Rescue completes the work it has begun and leaves the
+// other runs to the next Rescue; this is no error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.Leases.Until(dueBy), Page: rescuePage}.Serve(ctx, s.Table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRun(item.Key)

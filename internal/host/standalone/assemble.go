@@ -114,7 +114,8 @@ func (s *Server) openFiles() (err error) {
 // openEngine opens the engine of workflows, which calls the jobs.
 func (s *Server) openEngine() (err error) {
 	s.engine, err = workflowlocal.New(workflowlocal.Config{
-		Table: s.records, Definitions: statemachines.Files, Now: clock.System, Log: s.config.Log, CountAttempts: []workflow.Machine{workflow.Run},
+		Table: s.records, Definitions: statemachines.Files, Now: clock.System, Log: s.config.Log,
+		CountAttempts: []workflow.Machine{workflow.Run}, Unstored: []workflow.Machine{workflow.Run},
 		Crashed:       s.crashed,
 		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 		Functions:     map[string]workflow.TaskFunc{"rollout": s.rolloutTask, "runner": s.runnerTask, "webhook": s.webhookTask},

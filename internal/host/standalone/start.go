@@ -17,7 +17,8 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.engine.Resume(ctx); err != nil {
 		s.config.Log.ErrorContext(ctx, "resume workflows", "error", err)
 	}
-	// The holders of leases died with the previous process, so all leases are over.
+	// The holders of leases died with the previous process, so all leases are over. Most runs have
+	// no stored workflow, and get one here.
 	if err := s.reconciler.Once(ctx, clock.System().AddDate(1, 0, 0)); err != nil {
 		s.config.Log.ErrorContext(ctx, "reconcile", "error", err)
 	}

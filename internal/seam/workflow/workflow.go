@@ -80,7 +80,8 @@ type Execution struct {
 type Engine interface {
 	// Start begins an execution. It is idempotent by name: a second Start with the same name
 	// does nothing, whether the execution still runs or has ended. When Start returns, the
-	// execution will continue even if this process dies.
+	// execution will continue even if this process dies. For a run, an engine may forget an
+	// execution that has ended, or whose process has died: run.Store.Rescue starts it again.
 	Start(ctx context.Context, machine Machine, name string, input json.RawMessage) error
 	// Stop ends an execution as Aborted. It does nothing if the execution has ended. The
 	// context of the Task in progress is cancelled where the engine can do so; correctness

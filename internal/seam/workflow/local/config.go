@@ -33,6 +33,10 @@ type Config struct {
 	// work that has no attempt left. The engine continues their executions however often a
 	// server has died with them.
 	CountAttempts []workflow.Machine
+	// Unstored are machines whose executions are stored only once they have to wait or to go on
+	// after a Task: most of them never. The caller of Start must notice, at the start of a server,
+	// which work of its own the previous server has left, and must call Start for it again.
+	Unstored []workflow.Machine
 	// Crashed says that the process of the previous engine, if it died, ended by a fault of its
 	// own: it was not killed.
 	Crashed bool
@@ -66,6 +70,7 @@ func New(config Config) (*Engine, error) {
 		machines:   machines,
 		functions:  config.Functions,
 		counted:    config.CountAttempts,
+		unstored:   config.Unstored,
 		crashed:    config.Crashed,
 		now:        config.Now,
 		log:        cmp.Or(config.Log, slog.Default()),

@@ -18,7 +18,11 @@
 // must not be repeated. Choice and Succeed take no time and write nothing. So a machine of one
 // Task costs two transactions.
 //
-// Every write after the first has the condition that the stored version is the version that
+// An execution of Config.Unstored is stored only when it acts again, so that a machine of one Task
+// costs no transaction. If the process dies before, nothing is left of the execution. Its caller
+// then has to call Start again: for runs, run.Store.Rescue does so when a server starts.
+//
+// Every write but a first one has the condition that the stored version is the version that
 // this engine wrote last. If two writers compete (a natural end and a Stop, or two engines on
 // one file), the second one changes nothing and gives up.
 //

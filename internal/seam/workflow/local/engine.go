@@ -31,6 +31,8 @@ type Engine struct {
 	functions map[string]workflow.TaskFunc
 	// counted are the machines of Config.CountAttempts.
 	counted []workflow.Machine
+	// unstored is Config.Unstored.
+	unstored []workflow.Machine
 	// crashed is Config.Crashed.
 	crashed bool
 	now     clock.Clock
@@ -129,7 +131,11 @@ func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
 	return nil
 }
 
+// insert stores a new execution, unless it is to be stored later.
 func (e *Engine) insert(ctx context.Context, x *execution) error {
+	if x.version == 0 {
+		return nil
+	}
 	item, err := x.record.item(workflow.Running, x.version)
 	if err != nil {
 		return err
@@ -153,7 +159,7 @@ func checkName(name string) error {
 
 // Stop ends an execution as Aborted; see workflow.Engine.
 func (e *Engine) Stop(ctx context.Context, machine workflow.Machine, name string, cause string) error {
-	if err := e.stop(ctx, keys.Execution(string(machine), name), cause); err != nil {
+	if err := e.stop(ctx, machine, name, cause); err != nil {
 		return fmt.Errorf("stop execution %s of %s: %w", name, machine, err)
 	}
 	return nil
@@ -169,9 +175,14 @@ const (
 
 // stop stores the end of an execution on the version that it has read. When the execution stored a
 // step meanwhile, stop pauses and tries again. An execution that has ended stays as it is.
-func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
+func (e *Engine) stop(ctx context.Context, machine workflow.Machine, name, cause string) error {
+	key := keys.Execution(string(machine), name)
 	for range maxStops {
 		item, r, err := e.read(ctx, key)
+		if errors.Is(err, workflow.ErrNotFound) && e.runsUnstored(machine, key) {
+			e.abort(key, Event{Machine: machine, Name: name, Type: ExecutionAborted, Time: e.now(), Cause: cause})
+			return nil
+		}
 		if err != nil || statusOf(item) != workflow.Running {
 			return err
 		}
@@ -193,7 +204,11 @@ func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
 
 // Describe returns an execution; see workflow.Engine.
 func (e *Engine) Describe(ctx context.Context, machine workflow.Machine, name string) (workflow.Execution, error) {
-	item, r, err := e.read(ctx, keys.Execution(string(machine), name))
+	key := keys.Execution(string(machine), name)
+	item, r, err := e.read(ctx, key)
+	if errors.Is(err, workflow.ErrNotFound) && e.runsUnstored(machine, key) {
+		return workflow.Execution{Machine: machine, Name: name, Status: workflow.Running}, nil
+	}
 	if err != nil {
 		return workflow.Execution{}, fmt.Errorf("describe execution %s of %s: %w", name, machine, err)
 	}
@@ -230,11 +245,15 @@ func (e *Engine) read(ctx context.Context, key table.Key) (*table.Item, *record,
 	return item, r, err
 }
 
-// replace stores a record over the version that was read or written last.
+// replace stores a record over the version that was read or written last, 0 for none.
 func (e *Engine) replace(ctx context.Context, r *record, status workflow.Status, version int64) error {
 	item, err := r.item(status, version+1)
 	if err != nil {
 		return err
 	}
-	return e.table.Transact(ctx, table.Put{Item: item, If: table.Equals(attrVersion, version)})
+	unchanged := table.Equals(attrVersion, version)
+	if version == 0 {
+		unchanged = table.Absent()
+	}
+	return e.table.Transact(ctx, table.Put{Item: item, If: unchanged})
 }

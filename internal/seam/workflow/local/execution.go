@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
@@ -33,7 +34,7 @@ type execution struct {
 	record record
 	at     position
 	data   any
-	// version is the stored version.
+	// version is the stored version, 0 if none is stored.
 	version int64
 	// unsaved is set when something that must not be repeated has happened and is not stored
 	// yet.
@@ -51,13 +52,17 @@ type execution struct {
 func (e *Engine) newExecution(machine workflow.Machine, name string, text json.RawMessage, input any) *execution {
 	now := e.now()
 	at := position{State: e.machines[machine].StartAt, Entered: now}
+	version := int64(1)
+	if slices.Contains(e.unstored, machine) {
+		version = 0
+	}
 	return &execution{
 		engine:  e,
 		machine: e.machines[machine],
 		record:  record{Execution: workflow.Execution{Machine: machine, Name: name, Input: bytes.Clone(text), Started: now}, position: at},
 		at:      at,
 		data:    input,
-		version: 1,
+		version: version,
 	}
 }
 

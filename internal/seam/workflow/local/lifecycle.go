@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -58,6 +59,13 @@ func (c *claim) wait(ctx context.Context) (bool, error) {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
+}
+
+// runsUnstored reports whether this process runs an execution that may not be stored.
+func (e *Engine) runsUnstored(machine workflow.Machine, key table.Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Contains(e.unstored, machine) && e.claims[key] != nil
 }
 
 // carryOn runs an execution whose claim is settled.

@@ -154,6 +154,7 @@ type setup struct {
 	table      table.Table
 	definition string
 	functions  map[string]workflow.TaskFunc
+	unstored   []workflow.Machine
 	now        clock.Clock
 	log        io.Writer
 }
@@ -171,6 +172,7 @@ func (s setup) engine(t *testing.T) (*local.Engine, *history) {
 		Table:       s.table,
 		Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(s.definition)}},
 		Functions:   s.functions,
+		Unstored:    s.unstored,
 		Now:         s.now,
 		Log:         slog.New(slog.NewJSONHandler(log, nil)),
 		Observer:    h.observe,

@@ -40,6 +40,9 @@ func (x *execution) save() error {
 // position is not stored must not act. Only the end of the engine's own context ends the
 // attempts, because a stopped or timed out execution must still be able to end.
 func (x *execution) write(r *record, status workflow.Status) error {
+	if x.version == 0 && status != workflow.Running {
+		return nil // no later process would go on with it
+	}
 	e := x.engine
 	for delay := firstSaveDelay; ; delay = min(2*delay, maxSaveDelay) {
 		err := e.replace(context.WithoutCancel(e.ctx), r, status, x.version)
