@@ -48,26 +48,32 @@ func Await(ctx context.Context, w http.ResponseWriter, interval time.Duration,
 func KeepOpen(ctx context.Context, interval time.Duration, beat func() error, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := make(chan struct{})
-	var keeping sync.WaitGroup
-	keeping.Go(guard.Func(nil, "keep a connection open", func() {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-ticker.C:
-				if err := beat(); err != nil {
-					cancel(err)
-					return
-				}
-			}
+	// Most waits are over before a beat, so no goroutine waits for it. The timer is nil when wait
+	// has returned: no beat comes after that.
+	beating := make(chan struct{}, 1) // a lock
+	var timer *time.Timer
+	next := guard.Func(nil, "keep a connection open", func() {
+		beating <- struct{}{}
+		defer func() { <-beating }()
+		if timer == nil {
+			return
 		}
-	}))
+		if err := beat(); err != nil {
+			cancel(err)
+			return
+		}
+		timer.Reset(interval)
+	})
+	beating <- struct{}{}
+	timer = time.AfterFunc(interval, next)
+	<-beating
 	err := func() error {
-		defer keeping.Wait() // also when wait panics
-		defer close(stop)
+		defer func() { // also when wait panics
+			beating <- struct{}{}
+			timer.Stop()
+			timer = nil
+			<-beating
+		}()
 		return wait(ctx)
 	}()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
