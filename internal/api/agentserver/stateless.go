@@ -105,7 +105,7 @@ func (s server) statelessRequest(ctx context.Context, body *model.RunCreate) (ru
 		err = fault.New(fault.Invalid, "command.resume: nothing waits for an answer on a new thread. Create the run on the thread that waits.")
 	}
 	request.ID = id.New(s.Now().Add(request.After))
-	request.Temporary = optional.Or(body.OnCompletion, model.OnCompletionDelete) == model.OnCompletionDelete
+	request.Temporary = optional.Or(body.OnCompletion, model.OnCompletionDelete) != model.OnCompletionKeep
 	return request, err
 }
 

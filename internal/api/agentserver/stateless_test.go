@@ -75,11 +75,11 @@ func TestStatelessRunsSortAmongOtherRuns(t *testing.T) {
 }
 
 // TestTheThreadOfATemporaryRunGoesAfterIt checks that the thread is deleted, unless the
-// request keeps it.
+// request keeps it. The JavaScript client's types allow other values, which count as no value.
 func TestTheThreadOfATemporaryRunGoesAfterIt(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
-	for _, keep := range []any{nil, "delete", "keep"} {
+	for _, keep := range []any{nil, "delete", "keep", "complete", "continue"} {
 		id := f.call(t, "POST", "/runs", with(hi(), "on_completion", keep)).string("run_id")
 		wantStatus(t, f.call(t, "GET", "/runs/"+id+"/join", nil), http.StatusOK)
 		check.Must(t, f.rescue(t.Context()))

@@ -91,8 +91,10 @@ const (
 
 // Defines values for OnCompletion.
 const (
-	OnCompletionDelete OnCompletion = "delete"
-	OnCompletionKeep   OnCompletion = "keep"
+	OnCompletionComplete OnCompletion = "complete"
+	OnCompletionContinue OnCompletion = "continue"
+	OnCompletionDelete   OnCompletion = "delete"
+	OnCompletionKeep     OnCompletion = "keep"
 )
 
 // Defines values for OnDisconnect.
@@ -660,7 +662,7 @@ type RunCreate struct {
 	// MultitaskStrategy The treatment of the thread's unfinished runs. The default is `enqueue`.
 	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
 
-	// OnCompletion The action on the thread at the end of a run that has a thread of its own. The default is `delete`: then the thread is not found any more, and takes no other run. The run itself can be read for 2 minutes longer.
+	// OnCompletion The action on the thread at the end of a run that has a thread of its own. The default is `delete`: then the thread is not found any more, and takes no other run. The run itself can be read for 2 minutes longer. `complete` and `continue`, the values that the types of the framework's JavaScript client allow, count as no value.
 	OnCompletion *OnCompletion `json:"on_completion,omitempty"`
 
 	// OnDisconnect The action on the run if the connection that waits for it is lost. The default is `continue`. Functions of AWS are not told of lost connections: with `cancel`, a stack ends the run if its client has not taken up the `Location` of the answer within a minute after the answer's end, which comes after 5 minutes for a stream and after 15 for a request that waits.
