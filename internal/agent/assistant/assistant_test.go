@@ -273,6 +273,7 @@ func TestSearch(t *testing.T) {
 		"newest first":         {assistant.Search{Limit: 3}, []string{"Number 4", "Number 3", "Number 2"}, 7},
 		"by name, second page": {assistant.Search{SortBy: "name", Ascending: true, Limit: 2, Offset: 1, Metadata: all}, []string{"Number 1", "Number 2"}, 5},
 		"of a graph":           {assistant.Search{Graph: "writer", SortBy: "name", Ascending: true, Limit: 9}, []string{"Number 1", "Number 3", "writer"}, 3},
+		"in any case":          {assistant.Search{SortBy: "name", Ascending: true, Limit: 2}, []string{"agent", "Number 0"}, 7},
 		"by a part":            {assistant.Search{Name: "NUMBER 3", Limit: 9}, []string{"Number 3"}, 1},
 		"behind the end":       {assistant.Search{Limit: 9, Offset: 70}, nil, 7},
 	} {

@@ -28,14 +28,16 @@ type Search struct {
 	Limit, Offset int
 }
 
-// orders compare assistants by a field.
+// orders compare assistants by a field, and texts without regard to case, as Name is searched.
 var orders = map[string]func(a, b Assistant) int{
 	"assistant_id": func(a, b Assistant) int { return cmp.Compare(a.Assistant, b.Assistant) },
-	"graph_id":     func(a, b Assistant) int { return cmp.Compare(a.Graph, b.Graph) },
-	"name":         func(a, b Assistant) int { return cmp.Compare(a.Name, b.Name) },
+	"graph_id":     func(a, b Assistant) int { return compareFolded(a.Graph, b.Graph) },
+	"name":         func(a, b Assistant) int { return compareFolded(a.Name, b.Name) },
 	"created_at":   func(a, b Assistant) int { return a.Created.Compare(b.Created) },
 	"updated_at":   func(a, b Assistant) int { return a.Updated.Compare(b.Updated) },
 }
+
+func compareFolded(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) }
 
 // Search returns a page of the assistants of a deployment, including its default assistants,
 // and the number of all that match. It returns fewer than the caller asked for if they are
