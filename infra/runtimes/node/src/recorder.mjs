@@ -213,9 +213,13 @@ export function asTask(task) {
   };
 }
 
+/**
+ * An error as the framework's own server shows it. Its hooks make an error of an object in JSON,
+ * and pages could not read the message of another text.
+ */
 function errorText(error) {
   if (typeof error === "string") return error;
-  return error.message === undefined ? JSON.stringify(error) : `${error.name ?? "Error"}: ${error.message}`;
+  return JSON.stringify(error.message === undefined ? error : { message: error.message, name: error.name ?? "Error" });
 }
 
 /** @returns {object | null} the checkpoint that a configuration addresses */

@@ -155,7 +155,7 @@ test("an error names its node, and a later attempt does not take the input again
   const run = { run_id: "11111111-1111-4111-8111-111111111111", input: { log: ["in"] } };
   const failed = await thread.invoke({ ...run, config: { configurable: { journal, fail: "two" } } });
   assert.deepEqual(named(failed, "error"), [{ error: "TypeError", message: "two fails" }]);
-  assert.deepEqual([thread.state.next, thread.state.tasks[0].error], [["two"], "TypeError: two fails"]);
+  assert.deepEqual([thread.state.next, JSON.parse(thread.state.tasks[0].error)], [["two"], { name: "TypeError", message: "two fails" }]);
   await thread.invoke({ ...run, attempt: 2, config: { configurable: { journal } } });
   assert.deepEqual(log(thread), ["in", "one", "two", "three"]);
   assert.deepEqual(readFileSync(journal, "utf8").trim().split("\n"), ["one", "two", "two", "three"]);

@@ -284,7 +284,7 @@ test("a later attempt does not take the input again", async () => {
   assert.deepEqual(named(failed, "error"), [{ error: "TypeError", message: "two fails" }]);
   const line = `ERROR: graph "steps", run ${run.run_id}, steps.ts, line 15: TypeError: two fails`;
   await until("the log", () => shared.stderr.split("\n").includes(line));
-  assert.deepEqual([thread.state.next, thread.state.tasks[0].error], [["two"], "TypeError: two fails"]);
+  assert.deepEqual([thread.state.next, JSON.parse(thread.state.tasks[0].error)], [["two"], { name: "TypeError", message: "two fails" }]);
   await thread.invoke({ ...run, attempt: 2, config: { configurable: { journal: file } } });
   assert.deepEqual(says(thread), ["in", "one", "two", "three"]);
   assert.deepEqual(lines(), ["one", "two", "two", "three"]);
