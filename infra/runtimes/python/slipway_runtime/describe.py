@@ -38,7 +38,7 @@ async def describe(source: Source, invocation: Invocation | None = None) -> dict
 
 
 def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
-    parts: dict[str, Callable[[], Any]] = {"graph": lambda: graph.get_graph().to_json(), "xray": lambda: _xray(_local(graph))} if drawn else {}
+    parts: dict[str, Callable[[], Any]] = {"graph": lambda: _drawn(graph), "xray": lambda: _xray(_local(graph))} if drawn else {}
     if isinstance(graph, Pregel):
         parts |= {
             "input_schema": graph.get_input_jsonschema,
@@ -63,10 +63,20 @@ def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
     return found
 
 
+def _drawn(graph: PregelProtocol, depth: int = 0) -> dict[str, Any]:
+    """A drawing without the modules of the nodes, which the framework's own server shows to no
+    client."""
+    drawing = graph.get_graph(xray=depth).to_json()
+    for node in drawing["nodes"]:
+        if isinstance(data := node.get("data"), dict):
+            data.pop("id", None)
+    return drawing
+
+
 def _xray(graph: PregelProtocol) -> list[dict[str, Any]]:
     """The graph as it is drawn with the graphs within, level by level, until there are no more."""
-    drawings = [graph.get_graph().to_json()]
-    while len(drawings) <= MAX_DEPTH and (deeper := graph.get_graph(xray=len(drawings)).to_json()) != drawings[-1]:
+    drawings = [_drawn(graph)]
+    while len(drawings) <= MAX_DEPTH and (deeper := _drawn(graph, len(drawings))) != drawings[-1]:
         drawings.append(deeper)
     return drawings[1:]
 
