@@ -84,7 +84,11 @@ func Program(name, short string, commands ...*cobra.Command) *cobra.Command {
 // Run runs the command of a program, which a first signal interrupts and a second signal ends at
 // once. It shows the error of the command, and returns the exit code.
 func Run(root *cobra.Command) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup keeps a program when its terminal is closed
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	err := root.ExecuteContext(ctx)

@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson, "members": members,
+			"exits": exits, "terminate": terminate, "hangup": hangup, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson, "members": members,
 			"keep": keep, "keyid": keyid, "answers": answers, "credentials": credentials, "deployed": deployed, "holds": holds,
 			"typed": typed, "threadid": threadID, "flaky": flaky, "slipwaypath": slipwayPath, "threadof": threadOf, "runof": runOf, "describe-agent": describeAgent, "kept": kept,
 			"served": served,
@@ -139,11 +139,14 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// terminate asks the background commands to end, with SIGTERM, which testscript's own kill cannot
-// send.
-func terminate(ts *testscript.TestScript, _ bool, _ []string) {
-	for _, cmd := range ts.BackgroundCmds() {
-		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+// These ask the background commands to end, with signals that testscript's own kill cannot send.
+var terminate, hangup = sends(syscall.SIGTERM), sends(syscall.SIGHUP)
+
+func sends(sig os.Signal) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, _ []string) {
+		for _, cmd := range ts.BackgroundCmds() {
+			ts.Check(cmd.Process.Signal(sig))
+		}
 	}
 }
 
