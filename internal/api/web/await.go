@@ -50,7 +50,8 @@ func KeepOpen(ctx context.Context, interval time.Duration, beat func() error, wa
 	defer cancel(nil)
 	// Most waits are over before a beat, so no goroutine waits for it. The timer is nil when wait
 	// has returned: no beat comes after that.
-	beating := make(chan struct{}, 1) // a lock
+	// A channel is the lock, because a mutex would stop the time of tests (synctest).
+	beating := make(chan struct{}, 1)
 	var timer *time.Timer
 	next := guard.Func(nil, "keep a connection open", func() {
 		beating <- struct{}{}
