@@ -93,7 +93,9 @@ func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
 	d, err := r.Deployments.Get(ctx, t.deployment())
 	var at position
 	if err == nil {
-		at, err = r.read(ctx, d.Revision(d.Slot))
+		var stop func()
+		at, stop, err = r.readForWait(ctx, d.Revision(d.Slot))
+		defer stop()
 	}
 	switch {
 	case fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete):
@@ -105,8 +107,8 @@ func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
 	case !at.deployment.Busy:
 		return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, at.revision.Reason, at.revision.Message)
 	}
-	wait, stop := r.waitForRelease(ctx, at)
-	defer stop()
+	wait, end := r.waitForRelease(ctx, at)
+	defer end()
 	<-wait.Done()
 	return awaitRestart, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -177,6 +178,8 @@ type result struct {
 type position struct {
 	deployment deployment.Deployment
 	revision   revision.Revision
+	// changes wakes a wait within a step. It is nil if the position was not read for a wait.
+	changes table.Watcher
 }
 
 // torn reports whether the deployment was read before the revision's promotion, and the revision
@@ -188,7 +191,16 @@ func (at position) torn() bool {
 
 func (r *Rollout) read(ctx context.Context, ref revision.Ref) (position, error) {
 	d, rev, err := r.Deployments.GetRevision(ctx, ref)
-	return position{d, rev}, err
+	return position{deployment: d, revision: rev}, err
+}
+
+// readForWait is read for a step that may wait. The watch begins before the revision is read, so
+// that the wait notices each change that the step did not see. stop ends the watch.
+func (r *Rollout) readForWait(ctx context.Context, ref revision.Ref) (at position, stop func(), err error) {
+	changes := r.Deployments.Watch(ref)
+	at, err = r.read(ctx, ref)
+	at.changes = changes
+	return at, changes.Stop, err
 }
 
 // prepare begins the work on the revision. A revision that does not hold the slot waits for
@@ -275,16 +287,16 @@ func (r *Rollout) untilStopping(ctx context.Context) (_ context.Context, end fun
 	}
 }
 
-// wait returns a context for a wait within a step. The context ends when the step's patience
-// is over, and as soon as the revision is cancelled, or is a canary that is promoted before
-// its time. These are the only changes of the revision by others.
+// wait returns a context for a wait within a step whose position was read by readForWait. The
+// context ends when the step's patience is over, and as soon as the revision is cancelled, or is
+// a canary that is promoted before its time. These are the only changes of the revision by others.
 func (r *Rollout) wait(ctx context.Context, at position) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
-	changes, ended := r.Deployments.Watch(at.revision.Ref), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		select {
-		case <-changes.C():
+		case <-at.changes.C():
 			cancel()
 		case <-ctx.Done():
 		}
@@ -292,7 +304,6 @@ func (r *Rollout) wait(ctx context.Context, at position) (_ context.Context, sto
 	return ctx, func() {
 		cancel()
 		<-ended
-		changes.Stop()
 	}
 }
 

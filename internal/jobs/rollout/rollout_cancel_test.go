@@ -1,6 +1,9 @@
 package rollout_test
 
 import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -76,6 +80,55 @@ func TestACancelledRolloutLeavesNothing(t *testing.T) {
 			s.patch(t, d.Ref, again("dev"))
 			s.settle(t, d.Ref)
 			s.wantAtRest(t, d.Ref, revision.Deployed)
+		})
+	}
+}
+
+// watched is a table that calls read, when it is not nil, after each read of one item.
+type watched struct {
+	table.Table
+	read atomic.Pointer[func(table.Key)]
+}
+
+func (w *watched) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	item, err := w.Table.Get(ctx, key)
+	if read := w.read.Load(); read != nil {
+		(*read)(key)
+	}
+	return item, err
+}
+
+// TestARevisionThatIsCancelledWhileAStepReadsIt ends at once, and not when the step's patience is
+// over: the step has read the revision, and has not begun to wait.
+func TestARevisionThatIsCancelledWhileAStepReadsIt(t *testing.T) {
+	t.Parallel()
+	for step, hold := range map[string]func(*machine) *fake{
+		"AwaitBuild":   func(m *machine) *fake { return &m.builder.fake },
+		"AwaitHealthy": func(m *machine) *fake { return &m.target.fake },
+	} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			m.patience = time.Hour
+			tb := &watched{Table: m.table}
+			s := m.start(t, tb)
+			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			hold(m).hold(true)
+			s.around = func(ctx context.Context, name string, perform performFunc) (json.RawMessage, error) {
+				if name == step {
+					id := s.get(t, d.Ref).Latest
+					cancel := func(key table.Key) {
+						if key == d.Revision(id).Key() && tb.read.Swap(nil) != nil {
+							s.cancel(t, d.Ref, id)
+						}
+					}
+					tb.read.Store(&cancel)
+				}
+				return perform(ctx)
+			}
+			s.patch(t, d.Ref, again("dev"))
+			s.settle(t, d.Ref)
+			s.wantFree(t, d.Ref, []string{d.Active}, []string{d.Active})
 		})
 	}
 }

@@ -76,7 +76,8 @@ func untilDone(ctx context.Context, attempt func(context.Context) (next, error))
 // attempt reads the revision and performs a step of its rollout, unless the deployment was deleted
 // or the revision has ended.
 func (r *Rollout) attempt(ctx context.Context, t task, step func(*Rollout, context.Context, position) (next, error)) (next, error) {
-	at, err := r.read(ctx, t.deployment().Revision(t.Revision))
+	at, stop, err := r.readForWait(ctx, t.deployment().Revision(t.Revision))
+	defer stop()
 	if fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete) {
 		return done, nil // the teardown does the rest
 	}
