@@ -1,10 +1,12 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
@@ -20,10 +22,13 @@ type Agents struct {
 	Store *Store
 	// Hasher returns the key that the tokens are derived from, which may be read at the first call.
 	Hasher func(context.Context) (secret.Hasher, error)
+	// Drain is how long the agent of a revision that was replaced, failed or was cancelled may
+	// finish its runs; default compute.DrainLimit.
+	Drain time.Duration
 }
 
 // Admit reports whether a token belongs to an agent of the deployment: to the revision that
-// serves, to the previous revision that still finishes its runs, or to the revision in flight.
+// serves, to the revision in flight, or to a revision whose agent may still finish its runs.
 // A token that is almost right takes as long to check as any other token.
 func (a Agents) Admit(ctx context.Context, ref Ref, token string) (bool, error) {
 	d, err := a.Store.Head(ctx, ref)
@@ -37,8 +42,16 @@ func (a Agents) Admit(ctx context.Context, ref Ref, token string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
+	running := []string{d.Active}
+	drains := a.Store.now().Before(d.Updated.Add(cmp.Or(a.Drain, compute.DrainLimit)))
+	if d.Busy || drains {
+		running = append(running, d.Slot)
+	}
+	if d.Retiring != "" || drains {
+		running = append(running, d.Previous)
+	}
 	admitted := 0
-	for _, revision := range []string{d.Active, d.Previous, d.Slot} {
+	for _, revision := range running {
 		if revision != "" {
 			admitted |= subtle.ConstantTimeCompare([]byte(secret.InvokeToken(hasher, revision)), []byte(token))
 		}

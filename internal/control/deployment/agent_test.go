@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -122,4 +124,36 @@ func TestOnlyTheAgentThatServesIsToldOf(t *testing.T) {
 	if err != nil || all[len(all)-1].Type != event.DeploymentDeleted {
 		t.Errorf("the last event is %v (%v)", all[len(all)-1], err)
 	}
+}
+
+// TestTheTokenOfAnAgentThatRunsNoMore admits nobody: the agents of revisions that were replaced,
+// failed or were cancelled may only finish their runs.
+func TestTheTokenOfAnAgentThatRunsNoMore(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	ref := f.create(t, fromGit("weather")).Ref
+	agents := deployment.Agents{Store: f.Store, Hasher: func(context.Context) (secret.Hasher, error) { return f.sealer, nil }}
+	want := func(when string, revision string, want bool) {
+		t.Helper()
+		got, err := agents.Admit(t.Context(), ref, secret.InvokeToken(f.sealer, revision))
+		if err != nil || got != want {
+			t.Errorf("%s: admitted: %v (%v), want %v", when, got, err, want)
+		}
+	}
+	first := f.promote(t, ref).Revision
+	f.patch(t, ref, again)
+	second := f.promote(t, ref).Revision
+	failing := f.patch(t, ref, again).Latest
+	d, r := f.carry(t, ref)
+	f.clock.Pass(compute.DrainLimit)
+	want("in flight", failing, true)
+	want("not removed", first, true)
+	check.Must(t, f.Fail(t.Context(), d, r, "REASON", "words"))
+	want("failed just now", failing, true)
+	check.Must(t, f.Retired(t.Context(), f.get(t, ref), first))
+	want("removed just now", first, true)
+	f.clock.Pass(compute.DrainLimit)
+	want("failed", failing, false)
+	want("removed", first, false)
+	want("serving", second, true)
 }

@@ -251,7 +251,9 @@ func (s *Server) routes() error {
 		Table: s.records, Sealer: s.key, Now: clock.System, Log: s.config.Log, Private: s.config.PrivateAddresses, Quotas: s.config.Quotas,
 	})
 	answers := idempotency.NewStore(s.records, s.key, clock.System).Alone()
-	agentTokens := deployment.Agents{Store: s.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return s.key, nil }}
+	agentTokens := deployment.Agents{
+		Store: s.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return s.key, nil }, Drain: s.config.DrainLimit,
+	}
 	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
 	return errors.Join(
 		controlplane.Register(s.mux, controlplane.Config{
