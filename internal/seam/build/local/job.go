@@ -212,7 +212,10 @@ func (j *job) open(dir, tree string) error {
 	if j.tree, err = j.root.OpenRoot("src"); err != nil {
 		return errors.Join(err, j.root.Close())
 	}
-	return j.own(j.ctx)
+	if err = j.own(j.ctx); err != nil {
+		return errors.Join(err, j.tree.Close(), j.root.Close())
+	}
+	return nil
 }
 
 // own gives the workspace's user the files that the server has written for the user's

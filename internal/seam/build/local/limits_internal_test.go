@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -34,5 +35,26 @@ func TestTheServersOwnWorkEndsWithTheBuild(t *testing.T) {
 	check.Must(t, copyTree(t.Context(), from, to))
 	if _, err := to.Stat("a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestABuildThatCannotOwnItsFilesClosesThem when its user does not get them.
+func TestABuildThatCannotOwnItsFilesClosesThem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	users, err := child.OpenUsers(filepath.Join(dir, "users"), child.DefaultUsers)
+	check.Must(t, err)
+	b := &Builder{cfg: Config{Dir: dir, Users: users}}
+	b.homes.of = map[string]string{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	j := &job{builder: b, spec: build.Spec{Workspace: "w", Revision: "r"}, ctx: ctx}
+	if err := j.open(b.dirOf("r"), filepath.Join(b.dirOf("r"), "src")); err == nil {
+		t.Fatal("the files of a cancelled build were given to its user")
+	}
+	for _, left := range []*os.Root{j.root, j.tree} {
+		if _, err := left.Stat("."); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s stays open (%v)", left.Name(), err)
+		}
 	}
 }
