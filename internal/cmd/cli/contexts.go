@@ -57,6 +57,9 @@ func readContexts() (contexts, error) {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return empty, fmt.Errorf("read contexts: %s: %w", file, err)
 	}
+	if read.Contexts == nil { // the file says null
+		read.Contexts = empty.Contexts
+	}
 	return read, nil
 }
 
