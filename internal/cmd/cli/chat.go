@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"os/signal"
@@ -174,6 +175,7 @@ func (c *conversation) script(ctx context.Context, message string, lines io.Read
 // turns says each line that is not empty.
 func (c *conversation) turns(ctx context.Context, lines io.Reader) error {
 	said := bufio.NewScanner(lines)
+	said.Buffer(nil, math.MaxInt) // the server bounds a message, not this command
 	for said.Scan() {
 		if line := strings.TrimSpace(said.Text()); line != "" {
 			if err := c.turn(ctx, line); err != nil {

@@ -46,6 +46,7 @@ func TestAMessageIsOneQuestion(t *testing.T) {
 		"a message of several lines": {"review this:\n\n- one\n- two\n", "", asked{"review this:\n\n- one\n- two"}},
 		"a long message":             {long, "", asked{long}},
 		"lines of stdin":             {"", "one\n\n two \n", asked{"one", "two"}},
+		"a long line of stdin":       {"", "one\n" + long + "\ntwo", asked{"one", long, "two"}},
 	} {
 		var got asked
 		chat := &conversation{agent: &agent{api: &api{Client: client.Over(&got, client.Server{URL: "http://server.test"})}}, thread: "t", assistant: "agent"}
