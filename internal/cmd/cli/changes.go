@@ -15,6 +15,9 @@ import (
 // several times.
 const settle = 100 * time.Millisecond
 
+// restless is how long a change may wait for files that do not stay unchanged.
+const restless = 5 * time.Second
+
 // changes reports that files of a directory have changed.
 type changes struct {
 	watcher *fsnotify.Watcher
@@ -69,6 +72,13 @@ func (c *changes) collect() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
+	var first time.Time // of the changes that wait
+	change := func() {
+		if first.IsZero() {
+			first = time.Now()
+		}
+		timer.Reset(min(settle, restless-time.Since(first)))
+	}
 	for {
 		select {
 		case event, ok := <-c.watcher.Events:
@@ -83,13 +93,14 @@ func (c *changes) collect() {
 				// change finds it.
 				_ = c.add(event.Name)
 			}
-			timer.Reset(settle)
+			change()
 		case _, ok := <-c.watcher.Errors:
 			if !ok {
 				return
 			}
-			timer.Reset(settle) // events were lost: something has changed
+			change() // events were lost: something has changed
 		case <-timer.C:
+			first = time.Time{}
 			select {
 			case c.seen <- struct{}{}:
 			default:
