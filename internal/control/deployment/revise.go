@@ -38,6 +38,11 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect record.Ve
 		if err := s.mustKeepSource(ctx, d, from); err != nil {
 			return d, none, err
 		}
+		if !from.IsBuilt() || !from.Checked() {
+			if err := s.roomForBuild(d); err != nil {
+				return d, none, err
+			}
+		}
 		d, o, err := s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision, quota.Scale{})
 		if err == nil {
 			err = record.AddNotes(ctx, &o, d, notes...)

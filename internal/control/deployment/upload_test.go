@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/upload"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -163,5 +164,24 @@ func TestOnlyUploadedSourcesHaveUploads(t *testing.T) {
 	refused(other.Ref, fault.Unavailable, "no place for uploads")
 	if len(kept.kept) != 0 {
 		t.Errorf("granted %v", kept.kept)
+	}
+}
+
+// TestARedeployThatBuildsNeedsRoom on the workspace's disk. A build that is kept needs no room.
+func TestARedeployThatBuildsNeedsRoom(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	ref := f.create(t, fromGit("weather")).Ref
+	first := f.promote(t, ref).Ref
+	full := deployment.NewStore(deployment.Config{
+		Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations,
+		Files: &quota.Files{Limits: quota.Limits{}.With(quota.FileBytes, 1), Measure: func(string) int64 { return 1 }},
+	})
+	if _, err := full.Redeploy(t.Context(), first, nil); err != nil {
+		t.Error(err)
+	}
+	check.Must(t, record.Commit(t.Context(), f.table, record.Write(f.revision(t, ref, first.Revision).Forget())))
+	if _, err := full.Redeploy(t.Context(), first, nil); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("got %v, want a refusal: the build needs room", err)
 	}
 }
