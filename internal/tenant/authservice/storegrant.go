@@ -81,7 +81,8 @@ func (s *Service) grantWrites(ctx context.Context, p Provider, k *grantToStore) 
 		o.AddOr(k.becomesDefault(p.ID, k.agent, now), answered)
 	}
 	o.AddOr(k.done(k.Token), answered)
-	return o, record.AddNotes(ctx, &o, k.TokenRef, k.notes...)
+	err = record.AddNotes(ctx, &o, k.TokenRef, k.notes...)
+	return o, err
 }
 
 // errAnswered says that the request for the grant was answered in another way.

@@ -64,7 +64,8 @@ func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string, not
 		next.Created, next.Updated, next.version = now, now, before.version+1
 		item := record.Item(ref.Key(), kind, now, table.Attrs{attrGone: false, record.Version: next.version}, encoded)
 		o.Add(table.Put{Item: item, If: condition}, ref.audit(ctx, audit.CreateSecret, now))
-		return next, o, record.AddNotes(ctx, &o, next, notes...)
+		err = record.AddNotes(ctx, &o, next, notes...)
+		return next, o, err
 	})
 }
 

@@ -102,7 +102,8 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 		e.Requirements += tool + "\n"
 	}
 	if c.Source != nil {
-		return e, c.Source.fill(root, &e)
+		err := c.Source.fill(root, &e)
+		return e, err
 	}
 	for _, dependency := range c.Dependencies {
 		if !isDirectory(dependency) {
