@@ -120,6 +120,36 @@ func TestRunsWaitForPermitsInOrder(t *testing.T) {
 	f.wantNoPermits()
 }
 
+// TestARunThatBeganWithoutPermitsGoesOnWithoutOne: its deployment has got permits since, and all of
+// them are taken.
+func TestARunThatBeganWithoutPermitsGoesOnWithoutOne(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("before")
+	other := f.sit(f.elsewhere("other"), 1)
+	f.handOver(a)
+	f.finish(f.sit(r, 1))
+	f.finish(other)
+	f.wantNoPermits()
+}
+
+// TestARunThatGotAPermitTakesNoOther when its worker comes: the permit came while it waited.
+func TestARunThatGotAPermitTakesNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first, second := f.sit(f.elsewhere("first"), 2), f.sit(f.elsewhere("second"), 2)
+	waiting := f.elsewhere("waiting")
+	f.wait(waiting, 2)
+	f.finish(first)
+	f.finish(second)
+	a := f.sit(waiting, 2)
+	if taken := f.permits(); len(taken) != 1 {
+		t.Errorf("permits are taken: %v, want one", taken)
+	}
+	f.finish(a)
+	f.wantNoPermits()
+}
+
 // TestAPermitIsLeftInEveryWay checks every way in which a run can end. The waiting run has the
 // permit then.
 func TestAPermitIsLeftInEveryWay(t *testing.T) {

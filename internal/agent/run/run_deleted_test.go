@@ -112,6 +112,14 @@ func TestARunOnTheThreadOfATemporaryOne(t *testing.T) {
 			f.must(f.runs.Rescue(f.t.Context(), f.hand.now()))
 			return next
 		},
+		"and works for long": func(f *fixture) run.Run {
+			next := f.create("next", run.Enqueue)
+			a := f.claim(next)
+			f.hand.move(time.Hour)
+			f.must(f.runs.Rescue(f.t.Context(), f.hand.now()))
+			f.finish(a)
+			return next
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
