@@ -129,3 +129,21 @@ func TestNoStateIsMadeAroundAMissingCheckpoint(t *testing.T) {
 		t.Errorf("got the state at checkpoint %d, want 9", got)
 	}
 }
+
+// TestAThreadWhoseBytesWereCountedSinceStays: its deletion gives back the bytes that were read.
+func TestAThreadWhoseBytesWereCountedSinceStays(t *testing.T) {
+	t.Parallel()
+	s, tb, of := stepped(t, 1)
+	pool := quota.NewPool(tb, ticking(), quota.Limits{}, slog.Default())
+	for range 2 { // without counted bytes, and with some
+		read, err := s.Get(t.Context(), of.Ref)
+		check.Must(t, err)
+		pool.CountStored(t.Context(), of.Workspace, 100, time.Time{}, table.Update{Key: of.Key(), Add: map[string]int64{"stored": 100}})
+		if err := s.DeleteAsRead(t.Context(), read); !fault.Is(err, fault.Conflict) {
+			t.Errorf("with %d bytes: got error %v, want a conflict", read.Stored, err)
+		}
+	}
+	read, err := s.Get(t.Context(), of.Ref)
+	check.Must(t, err)
+	check.Must(t, s.DeleteAsRead(t.Context(), read))
+}
