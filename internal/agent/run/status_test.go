@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
 
@@ -163,5 +166,20 @@ func TestARunIsCreatedWhileItsThreadIsListed(t *testing.T) {
 	}
 	if diff := cmp.Diff([]run.Status{run.Pending, run.Pending, run.Interrupted, run.Interrupted}, statuses); diff != "" {
 		t.Errorf("statuses, newest first (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnUpdateThatEndsTheGraphOfAFailedRun leaves the failure to be seen: it only ends a wait.
+func TestAnUpdateThatEndsTheGraphOfAFailedRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, _ := f.started("first")
+	f.must(f.runs.Fail(t.Context(), r.Ref, run.Failure{Name: "E"}))
+	e, err := f.threads.Edit(t.Context(), f.thread(), thread.Newest)
+	f.must(err)
+	f.must(e.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(`{}`), AsNode: thread.EndNode}}))
+	f.must(e.Commit(t.Context()))
+	if got := f.thread().IdleView.Status; got != thread.StatusError {
+		t.Errorf("the thread is %s, want %s", got, thread.StatusError)
 	}
 }
