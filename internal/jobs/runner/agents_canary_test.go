@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -70,8 +69,7 @@ func TestWhatACanaryCannotDo(t *testing.T) {
 // sent anything.
 func TestAStateIsChangedByTheReleaseOfItsThread(t *testing.T) {
 	t.Parallel()
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	gone := compute.Endpoint{URL: "http://127.0.0.1:1"} // no other test gets this port
 	for name, c := range map[string]struct {
 		// canary is the answer of the canary. If it is nil, the canary is not asked: the
 		// result of acquire decides.
@@ -82,7 +80,7 @@ func TestAStateIsChangedByTheReleaseOfItsThread(t *testing.T) {
 	}{
 		"it answers":          {canary: func(func(string, any)) error { return nil }, want: []string{"canary"}},
 		"it is not to be had": {acquire: func() (compute.Endpoint, error) { return compute.Endpoint{}, &compute.UnavailableError{} }, want: []string{"active"}},
-		"it does not listen":  {acquire: func() (compute.Endpoint, error) { return compute.Endpoint{URL: gone.URL}, nil }, want: []string{"active"}},
+		"it does not listen":  {acquire: func() (compute.Endpoint, error) { return gone, nil }, want: []string{"active"}},
 		"it ends at once":     {canary: func(func(string, any)) error { return graphtest.ErrBreak }, want: []string{"canary", "active"}},
 		"it refuses":          {canary: func(func(string, any)) error { return errors.New("no") }, want: []string{"canary"}, fails: true},
 		"it ends in the middle": {canary: func(emit func(string, any)) error {
