@@ -34,7 +34,7 @@ const agentServer = `{
 "TooManyRequests":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/ErrorResponse"}}},"description":"A quota of the workspace is used up. The answer names it: \u0060requests_per_second\u0060, \u0060streams_at_once\u0060, \u0060streams_per_thread\u0060 or\n\u0060runs_at_once\u0060.\nTry again after \u0060Retry-After\u0060 seconds.\n"},
 "Unauthorized":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/ErrorResponse"}}},"description":"Credentials are missing or not valid."},
 "Unavailable":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/ErrorResponse"}}},"description":"Try again after \u0060Retry-After\u0060 seconds."},
-"UnsupportedMediaType":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/ErrorResponse"}}},"description":"The body's Content-Type is not JSON."},
+"UnsupportedMediaType":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/ErrorResponse"}}},"description":"The body's Content-Type is not JSON. Plain text counts as JSON if the request has \u0060X-Api-Key\u0060 or a bearer token: proxies of chat applications\nsend bodies so.\n"},
 "ValidationFailed":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/HTTPValidationError"}}},"description":"The request's shape is wrong. All problems are listed."}},
 "schemas":{
 "A2AMessage":{"description":"A message of JSON-RPC 2.0.","properties":{"error":{"type":"object"},"id":{"description":"The number or the text of a request."},"jsonrpc":{"enum":["2.0"],"type":"string"},"method":{"type":"string"},"params":{"type":"object"},"result":{"type":"object"}},"required":["jsonrpc"],"type":"object","x-go-type":"json.RawMessage"},
@@ -319,4 +319,5 @@ const agentServer = `{
 "x-resource":"thread_id"}},
 "security":[{"ApiKey":[]},{"BearerAuth":[]}],
 "servers":[{"description":"The deployment's \u0060source_config.custom_url\u0060.","url":"/d/{deployment_id}","variables":{"deployment_id":{"default":"00000000-0000-0000-0000-000000000000"}}}],
-"tags":[{"description":"Threads and their state.","name":"Threads"},{"description":"Runs of the agent on a thread.","name":"Runs"},{"description":"Graphs with their own configurations, in versions.","name":"Assistants"},{"description":"Data that agents remember beyond threads.","name":"Store"},{"description":"Runs at given times.","name":"Crons"},{"description":"The assistants as tools of other agents.","name":"Tools"},{"description":"The server itself.","name":"System"}]}`
+"tags":[{"description":"Threads and their state.","name":"Threads"},{"description":"Runs of the agent on a thread.","name":"Runs"},{"description":"Graphs with their own configurations, in versions.","name":"Assistants"},{"description":"Data that agents remember beyond threads.","name":"Store"},{"description":"Runs at given times.","name":"Crons"},{"description":"The assistants as tools of other agents.","name":"Tools"},{"description":"The server itself.","name":"System"}],
+"x-plain-text":true}`

@@ -40,7 +40,8 @@ func TestMessagesThatAreNotOfJSONRPC(t *testing.T) {
 			t.Errorf("%s: got %s, want the same id", path, got.text)
 		}
 		wantStatus(t, f.send(t, "POST", f.path(path), "{", nil), http.StatusUnauthorized)
-		wantStatus(t, f.send(t, "POST", f.path(path), "{", map[string]string{auth.HeaderKey: f.key, "Content-Type": "text/plain"}), http.StatusUnsupportedMediaType)
+		wantStatus(t, f.send(t, "POST", f.path(path), "{", map[string]string{auth.HeaderKey: f.key, "Content-Type": "application/xml"}), http.StatusUnsupportedMediaType)
+		wantStatus(t, f.send(t, "POST", f.path(path), "{", map[string]string{auth.HeaderKey: f.key, "Content-Type": "text/plain"}), status)
 	}
 	wantStatus(t, f.call(t, "POST", "/threads", "{"), http.StatusUnprocessableEntity)
 }

@@ -1,6 +1,7 @@
 package agentserver_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
@@ -137,4 +139,40 @@ func TestAttackCronsOfAThreadThatOnlyItsOwnerMayRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAttackPlainTextOfAnotherPage sends plain text with the credentials that a browser adds to the
+// requests of all pages. The repository's own authentication takes them: only the media type
+// protects its users.
+func TestAttackPlainTextOfAnotherPage(t *testing.T) {
+	t.Parallel()
+	agent := graphtest.NewAgent(nil, graphtest.Token)
+	agent.Rule = func(_ context.Context, asked graph.Invocation) (string, error) {
+		if asked.Operation == graph.OperationAuthorize {
+			return usual(*asked.Access)
+		}
+		return `{"allowed": true, "user": {"identity": "ada"}}`, nil
+	}
+	server := httptest.NewServer(agent)
+	t.Cleanup(server.Close)
+	f := setUpAt(t, compute.Endpoint{URL: server.URL, Token: graphtest.Token}, 0)
+	f.auth = "./auth.py:auth"
+	f.deploy(t, "agent", "weather")
+	for header, value := range map[string]string{"Cookie": "session=of-ada", auth.HeaderBearer: "Basic YWRhOnNlY3JldA=="} {
+		run := f.finish(t, f.newThread(t), hi())
+		for name, o := range guarded() {
+			if o.body == nil {
+				continue
+			}
+			method, path := request(name, run)
+			path = f.path(strings.Replace(f.fill(t, path), "{checkpoint_id}", unknownID, 1) + o.query)
+			for media, refused := range map[string]bool{"text/plain": true, "text/plain;charset=UTF-8": true, "application/json": false} {
+				answer := f.open(t.Context(), t, method, path, o.body, map[string]string{header: value, "Content-Type": media})
+				if answer.Body.Close(); (answer.StatusCode == http.StatusUnsupportedMediaType) != refused {
+					t.Errorf("%s with %s and %s: got %d", name, header, media, answer.StatusCode)
+				}
+			}
+		}
+	}
+	wantStatus(t, f.send(t, "POST", f.path("/threads"), "{}", map[string]string{auth.HeaderBearer: "Bearer of-ada", "Content-Type": "text/plain"}), http.StatusOK)
 }

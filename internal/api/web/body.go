@@ -37,7 +37,9 @@ type body struct {
 	arrival time.Duration
 	// raw bodies are of any type, and are passed on without a check: the content of a signed body
 	// cannot be examined before its signature. The contract describes them as */*.
-	raw    bool
+	raw bool
+	// plain bodies may be plain text: see hasKey.
+	plain  bool
 	shape  *shape
 	schema *schema
 }
@@ -80,7 +82,7 @@ func (l *loader) body(at pointer) (*body, error) {
 		return nil, err
 	}
 	definition := object(l.document.at(at))
-	b := &body{limit: l.bodyLimit, arrival: l.arrival, required: definition["required"] == true}
+	b := &body{limit: l.bodyLimit, arrival: l.arrival, required: definition["required"] == true, plain: l.document["x-plain-text"] == true}
 	content := at.child("content")
 	if l.document.at(content.child("*/*")) != nil {
 		b.raw, b.arrival = true, min(l.arrival, rawArrival)
@@ -137,7 +139,7 @@ func (b *body) read(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil, nil
 	}
-	if !b.raw && !isJSON(r.Header.Get("Content-Type")) {
+	if !b.raw && !b.isJSON(r.Header) {
 		return nil, fault.New(fault.UnsupportedMediaType, "The body must be JSON: send Content-Type: application/json.")
 	}
 	if r.ContentLength > b.limit {
@@ -272,12 +274,21 @@ func firstInvalidUTF8(text []byte) int {
 	return len(text)
 }
 
-// isJSON reports whether the Content-Type is JSON. A body without a Content-Type is read as
-// JSON.
-func isJSON(contentType string) bool {
+// isJSON reports whether the Content-Type is JSON, or plain text where that counts as JSON. A body
+// without a Content-Type is read as JSON.
+func (b *body) isJSON(header http.Header) bool {
+	contentType := header.Get("Content-Type")
 	if contentType == "" || contentType == "application/json" {
 		return true
 	}
 	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json") || media == "text/plain" && b.plain && hasKey(header))
+}
+
+// hasKey reports whether a request has a header that a page of another origin cannot send unless
+// the server allows it. Such a page can send plain text, with the cookies and the password that the
+// browser keeps for the server, but with no key and no token.
+func hasKey(header http.Header) bool {
+	scheme, _, _ := strings.Cut(header.Get("Authorization"), " ")
+	return len(header.Values("X-Api-Key")) > 0 || strings.EqualFold(scheme, "Bearer")
 }

@@ -133,6 +133,36 @@ func TestContentType(t *testing.T) {
 	}
 }
 
+// TestPlainTextIsJSON sends what a proxy of a chat application sends, which names no media type for
+// the text that it passes on. A page of another origin cannot send such requests.
+func TestPlainTextIsJSON(t *testing.T) {
+	t.Parallel()
+	things := newThings(t)
+	told := newThingsOf(t, thingsDocument+"x-plain-text: true\n")
+	for _, c := range []struct {
+		header, value string
+		read          bool
+	}{
+		{"X-Api-Key", "key", true},
+		{"X-Api-Key", "", true}, // the key of a proxy that has none
+		{"Authorization", "Bearer token", true},
+		{"Authorization", "bearer token", true},
+		{"Authorization", "Basic dTpw", false},
+		{"Authorization", "", false},
+		{"Cookie", "X-Api-Key=key; Authorization=Bearer token", false},
+	} {
+		for name, want := range map[string]bool{"text/plain;charset=UTF-8": c.read, "application/x-www-form-urlencoded": false} {
+			w := send(t, told, http.MethodPost, thingPath, `{"name":"a"}`, "Content-Type", name, c.header, c.value)
+			if got := w.Code == http.StatusOK; got != want || !want && w.Code != http.StatusUnsupportedMediaType {
+				t.Errorf("%s with %s: %s: got %d %s", name, c.header, c.value, w.Code, w.Body)
+			}
+			if w := send(t, things, http.MethodPost, thingPath, `{"name":"a"}`, "Content-Type", name, c.header, c.value); w.Code != http.StatusUnsupportedMediaType {
+				t.Errorf("%s with %s: %s, and another contract: got %d %s", name, c.header, c.value, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // TestTooLargeIsReadable sends the whole over-long body before it reads the answer, as most
 // clients do.
 func TestTooLargeIsReadable(t *testing.T) {

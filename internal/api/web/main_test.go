@@ -158,8 +158,14 @@ func inJSON(t testing.TB, document string) []byte {
 // ListThings echoes its query.
 func newThings(t testing.TB) *web.Mux {
 	t.Helper()
+	return newThingsOf(t, thingsDocument)
+}
+
+// newThingsOf serves a document that begins as thingsDocument does.
+func newThingsOf(t testing.TB, document string) *web.Mux {
+	t.Helper()
 	mux, _ := newMux()
-	routes := mux.Routes(load(t, thingsDocument), "", nil)
+	routes := mux.Routes(load(t, document), "", nil)
 	echo := func(w http.ResponseWriter, r *http.Request) {
 		var bound *thing
 		if err := runtime.BindJSONBody(r, &bound); err != nil && err != io.EOF {

@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 		"a deployment's name for its id":    {"POST", strings.Replace(agent.url, agent.ID, "mine", 1) + "/threads", `{}`, 404, nil, nil},
 		"no key":                            {"POST", runs, good, 401, nil, []string{"X-Api-Key", ""}},
 		"a wrong key":                       {"POST", runs, good, 401, nil, []string{"X-Api-Key", "wrong"}},
-		"a body of another kind":            {"POST", runs, good, 415, nil, []string{"Content-Type", "text/plain"}},
+		"a body of another kind":            {"POST", runs, good, 415, nil, []string{"Content-Type", "application/xml"}},
 		"a method that the path has not":    {"DELETE", runs, ``, 405, nil, nil},
 		"a path that does not exist":        {"GET", agent.url + "/nothing", ``, 404, nil, nil},
 		"a cancel of no run":                {"POST", runs + "/" + unknownID + "/cancel", ``, 404, nil, nil},
