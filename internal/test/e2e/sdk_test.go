@@ -37,6 +37,7 @@ var releases = map[string]sdk{
 	"JavaScript assistant": {modules: "js-assistant"},
 	"JavaScript inbox":     {modules: "js-inbox"},
 	"JavaScript agents":    {modules: "js-agents"},
+	"JavaScript proxy":     {modules: "js-proxy"},
 }
 
 // sdks are the newest releases, streaming are the releases that support the thread-centric
@@ -257,6 +258,12 @@ func TestSDKAssistantUI(t *testing.T) {
 	follower := scripted(t)
 	shared(t).lives(t, "JavaScript assistant", "assistant-ui", "streamed,stopped,overtaken,edited")
 	follower.lives(t, "JavaScript assistant", "assistant-ui", "approved")
+}
+
+// TestSDKProxy has the proxy of a public chat application between the client and the agent.
+func TestSDKProxy(t *testing.T) {
+	t.Parallel()
+	shared(t).lives(t, "JavaScript proxy", "proxy")
 }
 
 // TestSDKExamples runs the programs to which the README points. They interrupt an answer.

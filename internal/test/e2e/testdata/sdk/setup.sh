@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.
 stamp=.tools/sdk/installed wanted=$(cat internal/test/e2e/testdata/sdk/setup.sh | cksum)
 [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
-mkdir -p .tools/sdk/js .tools/sdk/js-early .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-svelte .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox .tools/sdk/js-agents
+mkdir -p .tools/sdk/js .tools/sdk/js-early .tools/sdk/js-threads .tools/sdk/js-hooks .tools/sdk/js-svelte .tools/sdk/js-adapter .tools/sdk/js-assistant .tools/sdk/js-inbox .tools/sdk/js-agents .tools/sdk/js-proxy
 uv=$(sh infra/runtimes/uv.sh)
 [ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
 "$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14' 'langgraph==1.2.24' 'a2a-sdk==1.3.0'
@@ -39,4 +39,6 @@ npm install --prefix .tools/sdk/js-assistant --silent --no-audit --no-fund --sav
 npm install --prefix .tools/sdk/js-inbox --silent --no-audit --no-fund --save-exact '@langchain/langgraph-sdk@1.9.28' '@langchain/core@1.2.4'
 npm install --prefix .tools/sdk/js-agents --silent --no-audit --no-fund --save-exact \
   '@a2a-js/sdk@1.3.0' 'a2a-js-sdk-v0@npm:@a2a-js/sdk@0.3.14'
+# The script stands in for the web framework, which is large.
+npm install --prefix .tools/sdk/js-proxy --silent --no-audit --no-fund --save-exact --omit=peer 'langgraph-nextjs-api-passthrough@0.1.4'
 echo "$wanted" >$stamp
