@@ -46,7 +46,7 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 	if err != nil {
 		return nil, err
 	}
-	if body.Ids != nil {
+	if len(body.Ids) > 0 {
 		filter.IDs = make([]string, len(body.Ids))
 		for i, threadID := range body.Ids {
 			filter.IDs[i] = strings.ToLower(threadID)

@@ -58,6 +58,7 @@ func TestThreadsAreSearched(t *testing.T) {
 		"no such status":   {object{"status": "error"}, nil, "", "0"},
 		"values":           {object{"values": object{"messages": []any{object{"content": "Hi"}}}}, []string{a}, "", "1"},
 		"ids":              {object{"ids": []string{b, strings.ToUpper(a), unknownID}}, []string{b, a}, "", "2"},
+		"no ids":           {object{"ids": []string{}}, []string{c, b, a}, "", "3"},
 		"first page":       {object{"limit": 1, "sort_by": "updated_at"}, []string{a}, "1", "3"},
 		"last page":        {object{"limit": 2, "offset": 2, "sort_by": "updated_at"}, []string{b}, "", "3"},
 		"behind the last":  {object{"offset": 9}, nil, "", "3"},

@@ -969,8 +969,10 @@ type ThreadPrune struct {
 type ThreadSearch struct {
 	// Extract Paths into the thread, such as `values.messages[-1].content`, each by the name of its value in `extracted`.
 	Extract map[string]string `json:"extract,omitempty"`
-	Ids     []string          `json:"ids,omitempty"`
-	Limit   *int              `json:"limit,omitempty"`
+
+	// Ids The only threads to look at. An empty list is no filter.
+	Ids   []string `json:"ids,omitempty"`
+	Limit *int     `json:"limit,omitempty"`
 
 	// Metadata Members that the metadata has.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
