@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/check"
 )
@@ -99,5 +101,39 @@ func TestUnstoredExecutionThatWaitsIsStored(t *testing.T) {
 			t.Errorf("got %d calls, the last after %v, want 2 after a minute", len(calls), waited)
 		}
 		wantExecution(t, second, "waits", workflow.Succeeded)
+	})
+}
+
+// slowRead is a table that calls read after its first Get.
+type slowRead struct {
+	*outsideTable
+	once sync.Once
+	read func()
+}
+
+func (r *slowRead) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	item, err := r.outsideTable.Get(ctx, key)
+	r.once.Do(r.read)
+	return item, err
+}
+
+// TestUnstoredExecutionThatIsStoredDuringItsStopIsAborted, so that no later server goes on with it.
+func TestUnstoredExecutionThatIsStoredDuringItsStopIsAborted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, tb *outsideTable) {
+		fail := make(chan struct{})
+		s := unstored(tb, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+			<-fail
+			return nil, &workflow.TaskError{Name: "Later"}
+		})
+		s.table = &slowRead{outsideTable: tb, read: func() {
+			close(fail)
+			synctest.Wait() // it is stored and waits for its retry
+		}}
+		e, h := s.engine(t)
+		start(t, e, "x", `{}`)
+		check.Must(t, e.Stop(t.Context(), "m", "x", "test"))
+		h.await("x")
+		wantExecution(t, e, "x", workflow.Aborted)
 	})
 }

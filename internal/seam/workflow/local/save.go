@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -73,6 +74,11 @@ func (x *execution) finish(err error) {
 		x.fail(workflow.TimedOut, ExecutionTimedOut, &asl.Error{Name: asl.ErrorTimeout, Cause: "The execution took longer than the machine's TimeoutSeconds."})
 	case errors.As(err, &failure):
 		x.fail(workflow.Failed, ExecutionFailed, failure)
+	case errors.Is(err, errAborted) && slices.Contains(x.engine.unstored, x.record.Machine):
+		// It may have been stored after Stop found that it was not stored.
+		r := x.record
+		r.end(x.engine.now(), "", err.Error())
+		_ = x.write(&r, workflow.Aborted)
 	}
 }
 
