@@ -63,9 +63,9 @@ def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
     return found
 
 
-def _drawn(graph: PregelProtocol, depth: int = 0) -> dict[str, Any]:
+def _drawn(graph: PregelProtocol, depth: int | bool = False) -> dict[str, Any]:
     """A drawing without the modules of the nodes, which the framework's own server shows to no
-    client."""
+    client. The depth is not 0, which that server refuses if the graph is one of its graphs."""
     drawing = graph.get_graph(xray=depth).to_json()
     for node in drawing["nodes"]:
         if isinstance(data := node.get("data"), dict):

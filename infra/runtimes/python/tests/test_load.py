@@ -249,6 +249,16 @@ def test_a_graph_of_another_server_is_drawn_without_that_server(tmp_path: Path) 
             server.accept()
 
 
+def test_a_graph_that_is_another_servers_is_drawn_as_that_server_draws_it(tmp_path: Path) -> None:
+    """The framework's own server refuses to draw to the depth 0."""
+    write(tmp_path, "agent.py", "from types import SimpleNamespace\nfrom langgraph.pregel.remote import RemoteGraph\n"
+          "def get_graph(assistant_id, xray, **options):\n    if xray is not False and xray <= 0:\n        raise ValueError('Invalid xray value')\n"
+          "    return {'nodes': [{'id': 'far' if xray is False else 'far:within', 'data': {'id': ['module'], 'name': 'far'}}], 'edges': []}\n"
+          "graph = RemoteGraph('agent', sync_client=SimpleNamespace(assistants=SimpleNamespace(get_graph=get_graph)))", "./agent.py:graph")
+    graph = json.loads(check(tmp_path, "--check").stdout)["graphs"]["agent"]
+    assert [[n["id"] for n in drawing["nodes"]] for drawing in (graph["graph"], *graph["xray"])] == [["far"], ["far:within"]]
+
+
 # OLD makes pydantic work as before Python 3.12, OTHER as a release of pydantic that is made
 # otherwise.
 OLD = "from pydantic._internal import _generate_schema\n_generate_schema._SUPPORTS_TYPEDDICT = False\n"
