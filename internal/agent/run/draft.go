@@ -106,20 +106,16 @@ func commandUpdate(command json.RawMessage) json.RawMessage {
 
 // foldAs folds an update into the state as the update of the given node.
 func (d *draft) foldAs(update json.RawMessage, source thread.Source, node string) error {
-	newID := func() string { return id.New(d.store.Now()) }
-	var pending []graph.StateUpdate
-	if source == thread.SourceInput {
-		// An agent with checkpoints may need it again, as the same messages.
-		var err error
-		if update, err = state.Coerce(update, newID); err != nil {
-			return err
-		}
-		pending = []graph.StateUpdate{{Values: update, AsNode: node}}
-	}
-	values, patch, err := d.Log.Values.Reduce(update, newID)
+	coerced, err := state.Coerce(update, func() string { return id.New(d.store.Now()) })
 	if err != nil {
 		return err
 	}
+	var pending []graph.StateUpdate
+	if source == thread.SourceInput {
+		// An agent with checkpoints may need it again, as the same messages.
+		pending = []graph.StateUpdate{{Values: coerced.JSON(), AsNode: node}}
+	}
+	values, patch := d.Log.Values.Reduce(coerced)
 	return d.checkpoint(thread.Change{Source: source, Values: values, Patch: patch, Pending: pending})
 }
 

@@ -18,7 +18,7 @@ func NewInput(raw json.RawMessage) (Input, error) {
 		return Input{}, nil
 	}
 	if state.IsObject(raw) {
-		if _, _, err := (state.Values{}).Reduce(raw, func() string { return "" }); err != nil {
+		if _, err := state.Coerce(raw, func() string { return "" }); err != nil {
 			return Input{}, err
 		}
 	}

@@ -143,8 +143,10 @@ func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 }
 
 func (k *leftoverFold) reduce(update json.RawMessage) error {
-	values, _, err := k.values.Reduce(update, k.newID)
-	k.values = values
+	coerced, err := state.Coerce(update, k.newID)
+	if err == nil {
+		k.values, _ = k.values.Reduce(coerced)
+	}
 	return err
 }
 
@@ -152,10 +154,11 @@ func (k *leftoverFold) reduce(update json.RawMessage) error {
 // reducers would fold a value that is not plain, so foldUpdate folds in the plain values only,
 // unless whole is true.
 func (k *leftoverFold) foldUpdate(update state.Member, pending, whole bool) error {
-	value, err := state.Coerce(update.Value, k.newID)
+	coerced, err := state.Coerce(update.Value, k.newID)
 	if err != nil {
 		return err
 	}
+	value := coerced.JSON()
 	if pending {
 		k.pending = append(k.pending, graph.StateUpdate{Values: value, AsNode: update.Name})
 	}

@@ -294,8 +294,7 @@ func (b *sealPlan) addInput(ctx context.Context, run Run) error {
 	if has, err := b.store.hasInput(ctx, run); err != nil || !has {
 		return err
 	}
-	newID := func() string { return id.New(b.now) }
-	input, err := state.Coerce(run.Input.JSON(), newID)
+	input, err := state.Coerce(run.Input.JSON(), func() string { return id.New(b.now) })
 	if err != nil {
 		return err
 	}
@@ -303,11 +302,11 @@ func (b *sealPlan) addInput(ctx context.Context, run Run) error {
 	if err != nil {
 		return err
 	}
-	values, patch, err := log.Values.Reduce(input, newID)
-	if err != nil || patch.Empty() {
-		return err
+	values, patch := log.Values.Reduce(input)
+	if patch.Empty() {
+		return nil
 	}
-	pending := []graph.StateUpdate{{Values: input, AsNode: nodeInput}}
+	pending := []graph.StateUpdate{{Values: input.JSON(), AsNode: nodeInput}}
 	return b.apply(log, run, thread.Change{Source: thread.SourceInput, Values: values, Patch: patch, Pending: pending})
 }
 

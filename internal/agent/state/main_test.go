@@ -20,9 +20,19 @@ func parse(t testing.TB, raw string) state.Values {
 // reduce folds an update into the state; messages without an id get new-1, new-2, ...
 func reduce(t testing.TB, v state.Values, update string) state.Values {
 	t.Helper()
-	next, _, err := v.Reduce(json.RawMessage(update), counter())
+	next, _, err := reduceRaw(v, json.RawMessage(update), counter())
 	check.Must(t, err)
 	return next
+}
+
+// reduceRaw folds an update that may be no update into the state.
+func reduceRaw(v state.Values, update json.RawMessage, newID func() string) (state.Values, state.Patch, error) {
+	coerced, err := state.Coerce(update, newID)
+	if err != nil {
+		return v, state.Patch{}, err
+	}
+	next, patch := v.Reduce(coerced)
+	return next, patch, nil
 }
 
 // counter returns a source of ids.

@@ -26,54 +26,63 @@ var roles = map[string]string{
 
 // Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced
 // by id or removed (type "remove"; the removal of a missing message does nothing), every other
-// channel is overwritten. newID makes the id of a message without an id. Reduce returns the new
-// state and the change; null changes nothing.
-func (v Values) Reduce(update json.RawMessage, newID func() string) (Values, Patch, error) {
-	object, err := decodeObject(update)
-	if err != nil {
-		return v, Patch{}, fmt.Errorf("update is not a JSON object: %w", err)
-	}
+// channel is overwritten. Reduce returns the new state and the change; null changes nothing.
+func (v Values) Reduce(update Update) (Values, Patch) {
 	var p Patch
 	next := v.copy()
-	for name, value := range object {
-		if name != Messages {
-			next.channels[name] = parseChannel(value)
-			p.difference(name, v.channels[name], next.channels[name])
-			continue
-		}
-		incoming := messageList(value)
-		if incoming == nil {
-			continue
-		}
-		merged, splice, err := merge(v.channels[Messages], incoming, newID)
-		if err != nil {
-			return v, Patch{}, err
-		}
+	for name, value := range update.channels {
+		next.channels[name] = parseChannel(value)
+		p.difference(name, v.channels[name], next.channels[name])
+	}
+	if update.messages != nil {
+		merged, splice := merge(v.channels[Messages], update.messages, update.heads)
 		if next.channels[Messages] = merged; splice != nil {
 			p.splice(Messages, *splice)
 		}
 	}
-	return next, p, nil
+	return next, p
 }
 
-// Coerce returns an update in the form in which Reduce folds it, with a type and an id in each
-// of its messages. It returns null unchanged.
-func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error) {
-	object, err := decodeObject(update)
-	if err != nil || object[Messages] == nil {
-		return update, err
+// Update is an update from a node, or a run's input, in the form in which Reduce folds it.
+type Update struct {
+	raw      json.RawMessage
+	channels map[string]json.RawMessage
+	// messages and heads are the messages; both are nil if the update has no messages.
+	messages []json.RawMessage
+	heads    []message
+}
+
+// Coerce reads an update, and adds a type and an id to each of its messages. newID makes the id of
+// a message without an id.
+func Coerce(update json.RawMessage, newID func() string) (Update, error) {
+	channels, err := decodeObject(update)
+	if err != nil {
+		return Update{}, fmt.Errorf("update is not a JSON object: %w", err)
 	}
-	list := messageList(object[Messages])
-	if list == nil {
-		return update, nil
+	u := Update{raw: update, channels: channels}
+	if channels[Messages] != nil {
+		u.messages = messageList(channels[Messages])
+		delete(channels, Messages)
 	}
-	for i, raw := range list {
-		if list[i], _, err = coerceMessage(raw, newID); err != nil {
-			return nil, err
+	u.heads = make([]message, len(u.messages))
+	for i, raw := range u.messages {
+		if u.messages[i], u.heads[i], err = coerceMessage(raw, newID); err != nil {
+			return Update{}, err
 		}
 	}
-	object[Messages] = appendList(nil, list)
-	return json.Marshal(object)
+	return u, nil
+}
+
+// JSON returns the update with its messages in their new form. An update without messages is
+// unchanged.
+func (u Update) JSON() json.RawMessage {
+	if u.messages == nil {
+		return u.raw
+	}
+	object := maps.Clone(u.channels)
+	object[Messages] = appendList(nil, u.messages)
+	coerced, _ := json.Marshal(object) // all parts are valid JSON
+	return coerced
 }
 
 // IsObject reports whether the JSON is an object.
@@ -81,14 +90,10 @@ func IsObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // merge merges messages into the old messages. It returns the new messages, and the change from
 // the first message on that differs, nil if no message differs.
-func merge(old channel, incoming []json.RawMessage, newID func() string) (channel, *Splice, error) {
+func merge(old channel, incoming []json.RawMessage, heads []message) (channel, *Splice) {
 	m := merging{old: old.list, list: old.list.elements, changed: len(old.list.elements), index: map[string]int{}}
-	for _, raw := range incoming {
-		raw, head, err := coerceMessage(raw, newID)
-		if err != nil {
-			return old, nil, err
-		}
-		m.take(raw, head)
+	for i, raw := range incoming {
+		m.take(raw, heads[i])
 	}
 	if m.own {
 		m.list, m.added = append(m.list, m.added...), nil
@@ -99,10 +104,10 @@ func merge(old channel, incoming []json.RawMessage, newID func() string) (channe
 		m.changed++ // it was changed back
 	}
 	if old.isList && m.changed == len(before) && len(m.list)+len(m.added) == len(before) {
-		return old, nil, nil
+		return old, nil
 	}
 	merged := m.merged()
-	return channel{list: merged, isList: true}, &Splice{Keep: m.changed, Append: slices.Clip(merged.elements[m.changed:])}, nil
+	return channel{list: merged, isList: true}, &Splice{Keep: m.changed, Append: slices.Clip(merged.elements[m.changed:])}
 }
 
 // merging is a list of messages while updates are merged into it.

@@ -126,7 +126,7 @@ func drawChange(t *rapid.T) change {
 	}
 	object := json.RawMessage(drawObject(t, rapid.SliceOfN(updateMessages, 0, 4)))
 	return func(v state.Values, newID func() string) (state.Values, state.Patch, error) {
-		return v.Reduce(object, newID)
+		return reduceRaw(v, object, newID)
 	}
 }
 

@@ -131,10 +131,10 @@ func TestAPatchIsAsLargeAsItsChange(t *testing.T) {
 	const added = `{"type":"ai","id":"next","content":"x"}`
 	tests := map[string]func(v state.Values, history string) (state.Values, state.Patch, error){
 		"update with one message": func(v state.Values, _ string) (state.Values, state.Patch, error) {
-			return v.Reduce(raw(`{"messages":[`+added+`]}`), counter())
+			return reduceRaw(v, raw(`{"messages":[`+added+`]}`), counter())
 		},
 		"update with all messages": func(v state.Values, history string) (state.Values, state.Patch, error) {
-			return v.Reduce(raw(`{"messages":[`+history+`, `+added+`]}`), counter())
+			return reduceRaw(v, raw(`{"messages":[`+history+`, `+added+`]}`), counter())
 		},
 		"values": func(v state.Values, history string) (state.Values, state.Patch, error) {
 			return v.Replace(raw(`{"messages": [` + history + `, ` + added + `]}`))

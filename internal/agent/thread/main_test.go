@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -103,8 +104,9 @@ func advance(t testing.TB, m table.Table, log thread.Log, update string) thread.
 // reduce makes the change of an update.
 func reduce(t testing.TB, log thread.Log, update string) (thread.Log, []table.Write) {
 	t.Helper()
-	values, patch, err := log.Values.Reduce(json.RawMessage(update), func() string { return id.New(clock.System()) })
+	coerced, err := state.Coerce(json.RawMessage(update), func() string { return id.New(clock.System()) })
 	check.Must(t, err)
+	values, patch := log.Values.Reduce(coerced)
 	return apply(t, log, thread.Change{Values: values, Patch: patch})
 }
 

@@ -85,14 +85,12 @@ func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 	var pending []graph.StateUpdate
 	for _, update := range updates {
 		for _, values := range oneOrMany(update) {
-			values, err := state.Coerce(values, newID)
-			if err == nil {
-				after, _, err = after.Reduce(values, newID)
-			}
+			coerced, err := state.Coerce(values, newID)
 			if err != nil {
 				return fault.New(fault.Invalid, "The values cannot be applied: %v.", err)
 			}
-			pending = append(pending, graph.StateUpdate{Values: values, AsNode: update.AsNode})
+			after, _ = after.Reduce(coerced)
+			pending = append(pending, graph.StateUpdate{Values: coerced.JSON(), AsNode: update.AsNode})
 		}
 		e.ended = e.ended || update.AsNode == EndNode
 	}

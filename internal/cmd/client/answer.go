@@ -82,7 +82,7 @@ func (a Answer) update(data []byte, hear func(Part)) error {
 		var delta struct {
 			Messages []output.Message `json:"messages"`
 		}
-		if json.Unmarshal(coerced, &delta) != nil {
+		if json.Unmarshal(coerced.JSON(), &delta) != nil {
 			continue
 		}
 		for _, message := range delta.Messages {
