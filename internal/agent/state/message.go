@@ -81,7 +81,10 @@ func (u Update) JSON() json.RawMessage {
 	}
 	object := maps.Clone(u.channels)
 	object[Messages] = appendList(nil, u.messages)
-	coerced, _ := json.Marshal(object) // all parts are valid JSON
+	coerced, err := json.Marshal(object)
+	if err != nil {
+		panic("state: parts of JSON always marshal: " + err.Error())
+	}
 	return coerced
 }
 
