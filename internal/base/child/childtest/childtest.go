@@ -4,10 +4,20 @@ package childtest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/child"
 )
+
+// Users returns users that programs of other tests most probably do not have. With the last program
+// of a user, the files of this user in shared memory are removed, in whichever test it ends.
+func Users() child.UserRange {
+	all := child.DefaultUsers
+	return child.UserRange{First: all.First + rand.IntN((all.Last-all.First)/2), Last: all.Last}
+}
 
 // Open lets every user enter a directory below the directory for temporary files, because the
 // testing package makes directories for its own user only.

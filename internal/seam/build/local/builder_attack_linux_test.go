@@ -43,7 +43,7 @@ func (m machine) wantAllRefused(t *testing.T, commands ...string) {
 // withUsers gives workspaces users of their own, if the test may do that.
 func withUsers(t *testing.T) func(*local.Config) {
 	t.Helper()
-	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), child.DefaultUsers)
+	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), childtest.Users())
 	check.Must(t, err)
 	return func(c *local.Config) {
 		if os.Geteuid() != 0 || !child.Confines() {

@@ -25,7 +25,7 @@ import (
 func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
+	users, err := child.OpenUsers(filepath.Join(data, "users.json"), childtest.Users())
 	check.Must(t, err)
 	check.Must(t, childtest.Open(data))
 	if child.CanChangeUser(data) != nil {
@@ -81,7 +81,7 @@ func TestAttackOnAnotherAgentsSocket(t *testing.T) {
 		}
 		return // without users of their own agents reach each other's sockets, as Gaps says
 	}
-	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
+	users, err := child.OpenUsers(filepath.Join(data, "users.json"), childtest.Users())
 	check.Must(t, err)
 	m := newMachine(t, func(c *process.Config) { c.Dir, c.Private, c.Users = filepath.Join(data, "agents"), data, users })
 	serve := func(name string) (compute.Endpoint, string) {
