@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/turn"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -65,6 +66,8 @@ type Store struct {
 	Config
 
 	recentEvents *eventCache
+	// sealing is the turns of those who seal a thread.
+	sealing *turn.Turns[thread.Ref]
 }
 
 // NewStore returns a store.
@@ -73,7 +76,7 @@ func NewStore(c Config) *Store {
 	c.Table = c.Threads.Counting(c.Table)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.WorkLease, c.MaxBody = cmp.Or(c.WorkLease, c.Lease), cmp.Or(c.MaxBody, table.MaxBody)
-	return &Store{Config: c, recentEvents: newEventCache()}
+	return &Store{Config: c, recentEvents: newEventCache(), sealing: turn.New[thread.Ref](1)}
 }
 
 // Create creates a run on a thread according to the run's strategy. It starts the run's
@@ -146,7 +149,7 @@ func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	if request.Strategy == Interrupt && t.Lock.Busy && t.Lock.NeedsReason() {
 		return true
 	}
-	return t.Lock.Due.After(s.Now()) && (t.Lock.Unsealed || t.Lock.RemoveFrom != "")
+	return t.Lock.Due.After(s.Now()) && t.Lock.NeedsSeal()
 }
 
 // startWorkflow dispatches a run that is active now. A failure is only logged, because the run

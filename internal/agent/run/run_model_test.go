@@ -87,12 +87,14 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// act does one random operation. Another operation may happen in the middle of it.
+// act does one random operation. Another operation may happen in the middle of it, in another
+// process: operations of one process may wait for each other.
 func (m *model) act() {
 	if m.depth < 2 && m.rng.IntN(3) == 0 {
 		m.table.beforeNext(func() {
-			m.depth++
-			defer func() { m.depth-- }()
+			outer := m.fixture.runs
+			m.depth, m.fixture.runs = m.depth+1, m.otherProcess()
+			defer func() { m.depth, m.fixture.runs = m.depth-1, outer }()
 			m.act()
 		})
 	}
@@ -255,10 +257,10 @@ func (m *model) takeUp() {
 }
 
 // claim takes a run up, or ends it if the run has no attempt left. Other workers may do the
-// same in the middle of it.
+// same in the middle of it. Each worker is in a process of its own.
 func (m *model) claim(ref run.Ref) *run.Attempt {
 	failed, idle := m.failed(ref), m.idle[ref.Run]
-	a, err := m.fixture.runs.Claim(m.t.Context(), ref, 1)
+	a, err := m.otherProcess().Claim(m.t.Context(), ref, 1)
 	switch {
 	case err == nil:
 		m.claims[ref.Run]++

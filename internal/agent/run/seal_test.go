@@ -1,16 +1,19 @@
 package run_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/test/check"
@@ -190,7 +193,7 @@ func TestSealingTwiceFoldsOnce(t *testing.T) {
 	f.create("2", run.Enqueue)
 	f.create("3", run.Interrupt)
 	f.table.beforeNext(func() {
-		if _, err := f.runs.Seal(t.Context(), f.ref); err != nil {
+		if _, err := f.otherProcess().Seal(t.Context(), f.ref); err != nil {
 			t.Error(err)
 		}
 	})
@@ -204,6 +207,50 @@ func TestSealingTwiceFoldsOnce(t *testing.T) {
 	}
 	if got := f.table.transactions.Load(); got != 0 {
 		t.Errorf("reading a sealed thread wrote %d times", got)
+	}
+}
+
+// awaited is a context that says, by closing a channel, when a function begins to wait for its end.
+type awaited struct {
+	context.Context
+	begun func()
+}
+
+func (a awaited) Done() <-chan struct{} {
+	a.begun()
+	return a.Context.Done()
+}
+
+// TestSealersOfOneProcessWriteOnce lets a reader come while another sealer is about to write: the
+// reader waits for it, and does not do the same work in vain.
+func TestSealersOfOneProcessWriteOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("1")
+	show(a, "m", "partial")
+	f.flush(a)
+	f.create("2", run.Interrupt)
+	unsealed, err := f.threads.Get(t.Context(), f.ref)
+	f.must(err)
+	begun, read := make(chan struct{}), make(chan thread.State, 1)
+	ctx := awaited{context.WithValue(t.Context(), aside{}, true), sync.OnceFunc(func() { close(begun) })}
+	f.table.beforeNext(func() {
+		go func() {
+			_, st, err := f.runs.StateOf(ctx, unsealed)
+			if err != nil {
+				t.Error(err)
+			}
+			read <- st
+		}()
+		<-begun
+	})
+	f.table.transactions.Store(0)
+	want := f.messages()
+	if diff := cmp.Diff(want, f.read(<-read)); diff != "" {
+		t.Errorf("the state that the waiting reader got (-want +got):\n%s", diff)
+	}
+	if got := f.table.transactions.Load(); got != 1 {
+		t.Errorf("the sealers began %d transactions, want 1", got)
 	}
 }
 
@@ -261,10 +308,12 @@ func TestASealerThatWasOvertaken(t *testing.T) {
 	f.enqueueMany(45)
 	second := f.create("second", run.Interrupt)
 	f.table.afterNext(func() {
-		a := f.claim(second)
-		f.answer(a, "m", "answer")
-		f.flush(a)
-		f.create("third", run.Interrupt)
+		other := *f
+		other.runs = f.otherProcess()
+		a := other.claim(second)
+		other.answer(a, "m", "answer")
+		other.flush(a)
+		other.create("third", run.Interrupt)
 	})
 	if _, err := f.runs.Seal(t.Context(), f.ref); err != nil {
 		t.Fatal(err)

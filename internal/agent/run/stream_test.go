@@ -26,8 +26,9 @@ type reader struct {
 func (f *fixture) follow(r run.Run, after int64) *reader {
 	rd := &reader{seen: make(chan run.Event, 1000), done: make(chan error, 1)}
 	ctx := context.WithValue(f.t.Context(), aside{}, true)
+	runs := f.runs
 	go func() {
-		rd.done <- f.runs.Stream(ctx, r, after, func(events []run.Event) error {
+		rd.done <- runs.Stream(ctx, r, after, func(events []run.Event) error {
 			for _, event := range events {
 				rd.events = append(rd.events, event)
 				rd.seen <- event

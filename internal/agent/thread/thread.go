@@ -146,6 +146,10 @@ func (l Lock) Removes(run string) bool {
 	return l.RemoveFrom != "" && l.RemoveFrom <= run && run <= l.RemoveTo
 }
 
+// NeedsSeal reports whether the state lacks what interrupted runs have left, or still holds what a
+// rollback is to remove.
+func (l Lock) NeedsSeal() bool { return l.Unsealed || l.RemoveFrom != "" }
+
 // NeedsReason reports whether runs that are not sealed may have no reason but SupersedeReason, and
 // no end but SupersededAt. They must be sealed before another interrupt replaces both.
 func (l Lock) NeedsReason() bool {

@@ -227,7 +227,7 @@ func (s *Store) Copy(ctx context.Context, t Thread, ttl *TTL) (Thread, error) {
 	if err := t.Usable(); err != nil {
 		return Thread{}, err
 	}
-	if t.Lock.Unsealed || t.Lock.RemoveFrom != "" {
+	if t.Lock.NeedsSeal() {
 		return Thread{}, changedMeanwhile(t.Ref)
 	}
 	now := s.now()
