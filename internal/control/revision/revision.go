@@ -111,6 +111,8 @@ type Revision struct {
 	Again bool
 	// Lost is how often a build of the revision was lost before it had a result.
 	Lost int64
+
+	version int64
 }
 
 const kind = "revision"
@@ -265,6 +267,7 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 		Forgotten: item.Bool(attrForgotten),
 		Again:     item.Bool(attrAgain),
 		Lost:      item.Int(attrLost),
+		version:   item.Int(record.Version),
 	}
 	if r.Status == Queued && r.Revision < slot {
 		r.Status, r.Reason, r.Message = Skipped, ReasonSuperseded, superseded
@@ -315,10 +318,12 @@ func (r Revision) Note(now time.Time, reason, message string) Change {
 	return Change{Write: r.note(now, reason, message), Revision: r.Revision}
 }
 
-// Waiting records what the revision waits for; its status stays.
+// Waiting records what the revision waits for; its status stays. If the revision was changed since
+// it was read, the write fails: the change may be the reason why the revision is about to fail.
 func (r Revision) Waiting(now time.Time, reason, message string) Change {
 	write := r.note(now, reason, message)
 	write.Set[attrWaits] = true
+	write.If = table.All(write.If, table.Equals(record.Version, r.version))
 	return Change{Write: write, Revision: r.Revision}
 }
 

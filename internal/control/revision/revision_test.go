@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/revision"
@@ -53,7 +54,7 @@ func TestARevisionKeepsWhatItWasMadeFrom(t *testing.T) {
 		Ref: ref, Spec: spec, Created: made, Updated: made, Status: revision.Creating,
 		Since: map[revision.Status]time.Time{revision.Creating: made},
 	}
-	if diff := cmp.Diff(want, read(t, tb, ref.Revision)); diff != "" {
+	if diff := cmp.Diff(want, read(t, tb, ref.Revision), cmpopts.IgnoreUnexported(want)); diff != "" {
 		t.Errorf("revision (-want +got):\n%s", diff)
 	}
 }
@@ -138,7 +139,7 @@ func TestTheVerbsLeadToDeployed(t *testing.T) {
 			revision.Building: made, revision.AwaitingDeploy: later, revision.Deploying: later, revision.Deployed: later,
 		},
 	}
-	if diff := cmp.Diff(want, read(t, tb, "")); diff != "" {
+	if diff := cmp.Diff(want, read(t, tb, ""), cmpopts.IgnoreUnexported(want)); diff != "" {
 		t.Errorf("revision (-want +got):\n%s", diff)
 	}
 	// The record outlives the build, and is also the record of a revision that is made from
@@ -207,7 +208,7 @@ func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
 			Ref: ref, Spec: from.Spec, Created: made, Updated: made, Status: revision.Creating, CommitSHA: from.CommitSHA, Artifact: from.Artifact, Build: from.Build,
 			Since: map[revision.Status]time.Time{revision.Creating: made}, Again: true,
 		}
-		if diff := cmp.Diff(want, got); diff != "" || got.IsBuilt() != (name != "not built") {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(got)); diff != "" || got.IsBuilt() != (name != "not built") {
 			t.Errorf("%s: built: %v (-want +got):\n%s", name, got.IsBuilt(), diff)
 		}
 	}

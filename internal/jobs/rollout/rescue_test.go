@@ -129,6 +129,50 @@ func TestAThrottledRolloutSaysSo(t *testing.T) {
 	}
 }
 
+// TestAFailureIsNotTakenForAThrottle: between the reading of the revision and the note that no
+// worker has taken it up, a worker finds out why the revision fails.
+func TestAFailureIsNotTakenForAThrottle(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	late := m.late()
+	m.credentials = func(string, string, string) (string, error) {
+		return "", fault.New(fault.Conflict, "The installation is suspended.")
+	}
+	tb := &watched{Table: m.table}
+	s := m.start(t, tb)
+	throttled, read, noted, rescued := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.around = func(ctx context.Context, at string, perform performFunc) (json.RawMessage, error) {
+		if at != "Build" {
+			return perform(ctx)
+		}
+		close(throttled)
+		<-read
+		answer, err := perform(ctx)
+		close(noted)
+		<-rescued
+		return answer, err
+	}
+	request := fromGit("weather")
+	request.SourceConfig.IntegrationID = new(integrationID)
+	d := s.create(t, request)
+	<-throttled
+	late.Pass(2 * time.Minute)
+	build := func(key table.Key) {
+		if key == d.Revision(d.Latest).Key() && tb.read.Swap(nil) != nil {
+			close(read)
+			<-noted
+		}
+	}
+	tb.read.Store(&build)
+	s.rescue(t)
+	close(rescued)
+	s.settle(t, d.Ref)
+	s.wantAtRest(t, d.Ref, revision.BuildFailed)
+	if r := s.revision(t, d.Ref, d.Latest); r.Reason != "REPOSITORY_UNREACHABLE" {
+		t.Errorf("it says %s: %s", r.Reason, r.Message)
+	}
+}
+
 // ended is an engine that reports that an execution has ended.
 type ended struct {
 	workflow.Engine
