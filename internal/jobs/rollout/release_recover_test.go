@@ -84,6 +84,27 @@ func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 	}
 }
 
+// TestAnAgentThatHadCrashedMayNotBeginAsleep: it counts as recovered only if it runs. An agent that
+// had not crashed may begin asleep.
+func TestAnAgentThatHadCrashedMayNotBeginAsleep(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	for _, crashed := range []bool{false, true} {
+		if crashed {
+			s.deployments.Alarm(t.Context(), compute.Ref(d.Revision(d.Active)), compute.Status{State: compute.Progressing, Reason: compute.ReasonEnded, Message: "it ended"})
+		}
+		s.kill()
+		m.target.lose()
+		s = m.start(t, m.table)
+		s.resume(t)
+		if release, there := m.target.release(d.Active); !there || release.Rested == crashed {
+			t.Errorf("crashed %v: it was started: %v, and may begin asleep: %v", crashed, there, release.Rested)
+		}
+	}
+}
+
 // full is a table on a disk that may be full.
 type full struct {
 	table.Table

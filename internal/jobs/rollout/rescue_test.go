@@ -340,6 +340,20 @@ func TestForceLeavesBehindOnlyWhatCannotBeRemoved(t *testing.T) {
 	}
 }
 
+// TestForceLeavesNothingBehindWhileItsWorkflowTriesAgain: a target fails a few times, as often as
+// one try of each step asks it to remove the release.
+func TestForceLeavesNothingBehindWhileItsWorkflowTriesAgain(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	m.target.fail("Remove", 3)
+	force(t, m.neglected(s), d.Ref)
+	s.rescue(t)
+	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+	s.wantGone(t, d)
+}
+
 // force deletes a deployment, and then again by force.
 func force(t *testing.T, deployments *deployment.Store, ref deployment.Ref) {
 	t.Helper()

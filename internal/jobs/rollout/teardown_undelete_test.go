@@ -87,6 +87,33 @@ func TestADeploymentIsKeptInItsWindow(t *testing.T) {
 	s.wantGone(t, d)
 }
 
+// TestNothingIsErasedInTheWindow performs the steps that erase before the purge has begun.
+func TestNothingIsErasedInTheWindow(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	kept := s.fillWithThreads(t, d.Ref, 2)
+	stopped := s.performed("StopReleases")
+	s.deleteWithin(t, d, longestWindow)
+	<-stopped
+	for _, step := range []string{"EraseThreads", "EraseDeployment"} {
+		input := fmt.Sprintf(`{"step":%q,"workspace_id":%q,"deployment_id":%q,"teardown":1}`, step, d.Workspace, d.Deployment)
+		answer, err := s.rollout.Task(t.Context(), json.RawMessage(input))
+		if err != nil || string(answer) != `{"next":"Done","due":""}` {
+			t.Errorf("%s answers %s (%v)", step, answer, err)
+		}
+	}
+	for _, ref := range kept {
+		if _, err := s.threads.Get(t.Context(), ref); err != nil {
+			t.Errorf("its thread: %v", err)
+		}
+	}
+	if builds := s.builder.left(); len(builds) != 1 || len(s.revisions(t, d.Ref)) != 1 {
+		t.Errorf("builds %v and %d revisions are left", builds, len(s.revisions(t, d.Ref)))
+	}
+}
+
 // TestAWindowThatEndsEarlier: the purge follows at once.
 func TestAWindowThatEndsEarlier(t *testing.T) {
 	t.Parallel()
