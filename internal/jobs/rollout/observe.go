@@ -75,11 +75,12 @@ func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) err
 	return r.startActive(ctx, target, d)
 }
 
-// startActive starts the agent that serves.
+// startActive starts the agent that serves. An agent that another release has replaced since the
+// deployment was read is not started, or is removed again.
 func (r *Rollout) startActive(ctx context.Context, target compute.Target, d deployment.Deployment) error {
-	_, rev, err := r.Deployments.GetRevision(ctx, d.Revision(d.Active))
-	if err != nil {
+	at, err := r.read(ctx, d.Revision(d.Active))
+	if err != nil || !at.runs() {
 		return err
 	}
-	return r.startAgain(ctx, target, d, rev)
+	return errors.Join(r.startAgain(ctx, target, at.deployment, at.revision), r.undoStart(ctx, at))
 }

@@ -84,6 +84,42 @@ func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 	}
 }
 
+// TestAnAgentThatIsReplacedIsNotStartedAgain: reconcile has read the deployment before the
+// promotion of another revision, and looks at the agent, or starts it, after the promotion.
+func TestAnAgentThatIsReplacedIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"Await", "Apply"} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			s := m.start(t, m.table)
+			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			s.deployments.Alarm(t.Context(), compute.Ref(d.Revision(d.Active)), compute.Status{State: compute.Progressing, Reason: compute.ReasonEnded, Message: "it ended"})
+			s.rollout.Now = func() time.Time { return clock.System().Add(6 * time.Minute) }
+			if call == "Apply" {
+				m.target.lose()
+			}
+			calls := 0
+			m.target.mu.Lock()
+			m.target.entered = func(method, revisionID string) {
+				if method != call || revisionID != d.Active {
+					return
+				}
+				if calls++; calls == 1 {
+					s.patch(t, d.Ref, again("dev"))
+					s.settle(t, d.Ref)
+				}
+			}
+			m.target.mu.Unlock()
+			s.rescue(t)
+			if calls == 0 {
+				t.Error("reconcile did not look after the agent")
+			}
+			s.wantAtRest(t, d.Ref, revision.Deployed)
+		})
+	}
+}
+
 // TestAnAgentThatHadCrashedMayNotBeginAsleep: it counts as recovered only if it runs. An agent that
 // had not crashed may begin asleep.
 func TestAnAgentThatHadCrashedMayNotBeginAsleep(t *testing.T) {

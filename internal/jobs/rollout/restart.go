@@ -34,7 +34,7 @@ func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 		if err != nil {
 			return "", err
 		}
-		err = errors.Join(target.Restart(ctx, releases[i], t.Restart), r.undoRestart(ctx, at))
+		err = errors.Join(target.Restart(ctx, releases[i], t.Restart), r.undoStart(ctx, at))
 		if full, ok := errors.AsType[*compute.NoCapacity](err); ok {
 			return r.restartLater(ctx, at.deployment.Ref, t.Restart, full.Error())
 		}
@@ -169,9 +169,9 @@ func (r *Rollout) restarter(d deployment.Deployment) (compute.Restarter, error) 
 	return nil, errors.New("the compute target of the deployment cannot restart releases")
 }
 
-// undoRestart removes a release again that another release has replaced while it was
+// undoStart removes a release again that another release has replaced while it was started or
 // restarted: the process that removes the release may already have done so.
-func (r *Rollout) undoRestart(ctx context.Context, before position) error {
+func (r *Rollout) undoStart(ctx context.Context, before position) error {
 	if err := r.undoStep(ctx, before); err != nil {
 		return err
 	}

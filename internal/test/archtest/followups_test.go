@@ -30,7 +30,7 @@ var outliveCallers = map[string]string{
 	"internal/control/integration.token":        "callers share one token",
 	"internal/control/push.ownTime":             "the sender waits ten seconds only",
 	"internal/jobs/rollout.undoStep":            "a step that was cut off takes back its work",
-	"internal/jobs/rollout.undoRestart":         "a step that was cut off takes back its work",
+	"internal/jobs/rollout.undoStart":           "a step that was cut off takes back its work",
 	"internal/jobs/runner.lastWrite":            "the end of an attempt is written although the process ends",
 	"internal/record/record.apply":              "the work after a commit",
 	"internal/tenant/apikey.used":               "a request does not wait for the note of its key",
