@@ -219,3 +219,46 @@ func TestAClaimMeetsANewOrder(t *testing.T) {
 		t.Errorf("got %+v", w)
 	}
 }
+
+// during returns a store whose next transaction is preceded by what happens meanwhile.
+func (f *fixture) during(happens func()) *listener.Store {
+	slow := &tableThat{Table: f.table}
+	slow.beforeTransact = func() {
+		slow.beforeTransact = nil
+		happens()
+	}
+	config := f.config
+	config.Table = slow
+	return listener.NewStore(config)
+}
+
+// TestARemovalMeetsAClaim: the listener is given the release between the read and the write of the
+// removal, so it must be told to remove the release.
+func TestARemovalMeetsAClaim(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	s := f.during(func() { one(t, f.claim(t, l, "a")) })
+	check.Must(t, s.Target(nil).Remove(t.Context(), r.Ref))
+	if w := one(t, f.claim(t, l, "a")); w.Verb != listener.Remove {
+		t.Errorf("got %+v", w)
+	}
+}
+
+// TestAReportMeetsARemoval: the removal is ordered between the read and the write of the report.
+func TestAReportMeetsARemoval(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	c := f.claim(t, l, "a")
+	err := f.during(func() { f.remove(t, r) }).Report(t.Context(), c.Session, on(one(t, c), 1, compute.Healthy))
+	wantFault(t, err, fault.Conflict, "not the present order", r.Revision)
+	f.want(t, r, compute.Absent, "")
+	if w := one(t, f.claim(t, l, "a")); w.Verb != listener.Remove {
+		t.Errorf("got %+v", w)
+	}
+}
