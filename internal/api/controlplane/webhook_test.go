@@ -238,6 +238,25 @@ func TestAMessageThatDoesNotGetThrough(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", path+"/test", nil), http.StatusAccepted)
 }
 
+// TestAPatchOfAFailingWebhookIsAnsweredAsItIsRead: what the webhook has failed so far is forgotten.
+func TestAPatchOfAFailingWebhookIsAnsweredAsItIsRead(t *testing.T) {
+	t.Parallel()
+	for _, change := range []object{{"enabled": false}, {"url": "https://hooks.example/moved"}} {
+		f := setUpHooked(t)
+		path, _ := f.hook(t, object{"event_types": []string{"deployment.created"}})
+		f.receiver.answer(503, 503, 503, 503)
+		f.create(t, fromGit("one"))
+		f.delivered(t, path, 1)
+		if shown := f.call(t, "GET", path, nil); shown.member("failing_since") == nil {
+			t.Errorf("it does not fail: %s", shown.text)
+		}
+		patched := f.call(t, "PATCH", path, change)
+		if read := f.call(t, "GET", path, nil); patched.member("failing_since") != nil || string(read.text) != string(patched.text) {
+			t.Errorf("%v is answered with %s, and read as %s", change, patched.text, read.text)
+		}
+	}
+}
+
 // TestSecretsOfWebhooksAreShownOnce reads every resource with each role.
 func TestSecretsOfWebhooksAreShownOnce(t *testing.T) {
 	t.Parallel()

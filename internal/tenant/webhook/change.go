@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -128,7 +129,7 @@ func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, app
 		now := s.Now()
 		set := table.Attrs{attrEnabled: w.Enabled, attrReason: w.Reason}
 		if strings.Contains(what, "enabled") || strings.Contains(what, "url") {
-			set[attrFailing] = ""
+			set[attrFailing], w.Failing = "", time.Time{}
 		}
 		change := w.change(now, set)
 		change.Body = record.Encode(w.Spec)
