@@ -323,7 +323,7 @@ func (r Revision) Note(now time.Time, reason, message string) Change {
 func (r Revision) Waiting(now time.Time, reason, message string) Change {
 	write := r.note(now, reason, message)
 	write.Set[attrWaits] = true
-	write.If = table.All(write.If, table.Equals(record.Version, r.version))
+	write.If = table.Equals(record.Version, r.version)
 	return Change{Write: write, Revision: r.Revision}
 }
 

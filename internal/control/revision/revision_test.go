@@ -259,3 +259,43 @@ func releases(t *testing.T, tb table.Table) []table.Key {
 	}
 	return found
 }
+
+// TestAChangeOfARevisionThatHasMovedOnIsRefused makes each change from a reading of the revision
+// after which the revision was cancelled, or was found to fail.
+func TestAChangeOfARevisionThatHasMovedOnIsRefused(t *testing.T) {
+	t.Parallel()
+	cancelled := func(r revision.Revision) revision.Change { return r.Cancelled(later) }
+	doomed := func(r revision.Revision) revision.Change { return r.Note(later, "REASON", "words") }
+	for name, c := range map[string]struct {
+		from          revision.Status
+		before        func(revision.Revision) revision.Change
+		happens, made func(revision.Revision) revision.Change
+	}{
+		"a note":               {revision.Deploying, nil, cancelled, doomed},
+		"a lost build":         {revision.Building, nil, cancelled, func(r revision.Revision) revision.Change { return r.Losing(later) }},
+		"an image":             {revision.Deploying, nil, cancelled, func(r revision.Revision) revision.Change { return r.Pinned(later, "image@sha256:00") }},
+		"a wait":               {revision.Deploying, nil, cancelled, func(r revision.Revision) revision.Change { return r.Waiting(later, "R", "w") }},
+		"a wait over a reason": {revision.Deploying, nil, doomed, func(r revision.Revision) revision.Change { return r.Waiting(later, "R", "w") }},
+		"a promotion of a canary that fails": {
+			revision.Deploying, func(r revision.Revision) revision.Change { return r.Trying(later, 10) }, doomed,
+			func(r revision.Revision) revision.Change { return r.Promoted(later) },
+		},
+		"a build that is not kept": {revision.Deploying, nil, cancelled, func(r revision.Revision) revision.Change { return revision.Change{Write: r.Forget()} }},
+		"a build that is kept":     {revision.Deploying, nil, doomed, func(r revision.Revision) revision.Change { return revision.Change{Write: r.Forgot()} }},
+	} {
+		tb := fixtures.DomainTable(t, clock.System)
+		write(t, tb, revision.Put(ref, revision.Spec{}, c.from, made))
+		if c.before != nil {
+			write(t, tb, c.before(read(t, tb, "")))
+		}
+		late := c.made(read(t, tb, ""))
+		write(t, tb, c.happens(read(t, tb, "")))
+		want := read(t, tb, "")
+		if _, refused := errors.AsType[*table.ConditionFailed](tb.Transact(t.Context(), late.Write)); !refused {
+			t.Errorf("%s is written: %+v", name, read(t, tb, ""))
+		}
+		if diff := cmp.Diff(want, read(t, tb, ""), cmpopts.IgnoreUnexported(want)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
