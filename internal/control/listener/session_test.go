@@ -262,3 +262,21 @@ func TestAReportMeetsARemoval(t *testing.T) {
 		t.Errorf("got %+v", w)
 	}
 }
+
+// TestAnAbsenceMeetsANewOrder: the release is ordered again between the read and the write of the
+// report that it is gone.
+func TestAnAbsenceMeetsANewOrder(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	f.claim(t, l, "a")
+	f.remove(t, r)
+	c := f.claim(t, l, "a")
+	err := f.during(func() { f.apply(t, r) }).Report(t.Context(), c.Session, on(one(t, c), 1, compute.Absent))
+	wantFault(t, err, fault.Conflict, "not the present order", r.Revision)
+	if w := one(t, f.claim(t, l, "a")); w.Verb != listener.Apply || w.Revision != r.Revision {
+		t.Errorf("got %+v", w)
+	}
+}
