@@ -259,3 +259,47 @@ func (d *deadTable) Get(ctx context.Context, key table.Key) (*table.Item, error)
 	}
 	return d.Table.Get(ctx, key)
 }
+
+// tableThat is a table that calls a function before the next transaction.
+type tableThat struct {
+	table.Table
+	before func()
+}
+
+func (t *tableThat) Transact(ctx context.Context, writes ...table.Write) error {
+	if before := t.before; before != nil {
+		t.before = nil
+		before()
+	}
+	return t.Table.Transact(ctx, writes...)
+}
+
+// TestADeletionMeetsADeployment that is created with the integration after the deletion has looked
+// for deployments.
+func TestADeletionMeetsADeployment(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	installed, credential := f.install(t, workspace), f.credential(t, workspace, "git.example.com")
+	slow := &tableThat{Table: f.table}
+	config := f.config
+	config.Table = slow
+	s, err := integration.New(config)
+	check.Must(t, err)
+	for _, c := range []struct {
+		integration, repoURL string
+		deleteIt             func(context.Context, integration.Ref) error
+	}{
+		{integration: installed.Integration, repoURL: f.repoURL("acme/agent"), deleteIt: s.Uninstall},
+		{integration: credential.Integration, repoURL: "https://git.example.com/team/agent", deleteIt: s.DeleteCredential},
+	} {
+		slow.before = func() {
+			use, err := f.Check(t.Context(), workspace, c.integration, c.repoURL)
+			check.Must(t, err)
+			check.Must(t, f.table.Transact(t.Context(), use(deployment, f.clock.Now())...))
+		}
+		wantFault(t, c.deleteIt(t.Context(), integration.Ref{Workspace: workspace, Integration: c.integration}), fault.Conflict, "in use", deployment)
+		if _, err := f.CloneCredentials(t.Context(), workspace, c.integration, c.repoURL); err != nil {
+			t.Errorf("the deployment has no credentials: %v", err)
+		}
+	}
+}
