@@ -178,3 +178,19 @@ func TestTheMessagesOfADeletedDeploymentAreNotSent(t *testing.T) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }
+
+// TestALateDeletionSparesTheProjectOfTheNextDeployment of the name, which was deleted too and has
+// left its project.
+func TestALateDeletionSparesTheProjectOfTheNextDeployment(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	erase := deployment.Deletion{TracingProject: true}
+	first := f.create(t, fromGit("weather"))
+	check.Must(t, f.Delete(t.Context(), first.Ref, erase))
+	next := f.create(t, fromGit("weather"))
+	f.delete(t, next.Ref)
+	check.Must(t, f.Delete(t.Context(), first.Ref, erase))
+	if p, err := f.TracingProject(t.Context(), next.Ref); err != nil || p.ID != next.TracingProject {
+		t.Errorf("got %+v (%v)", p, err)
+	}
+}

@@ -379,3 +379,20 @@ func TestReadingSeesWhatChangesWithoutTheVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAReplacedAgentReportsIsNotLearned: the agent of an earlier revision was asked for its
+// graphs before the promotion of the next.
+func TestWhatAReplacedAgentReportsIsNotLearned(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	d := f.create(t, fromImage("weather"))
+	f.promote(t, d.Ref)
+	before := f.get(t, d.Ref)
+	f.patch(t, d.Ref, deployment.Patch{RevisionConfig: revision.Config{ImageURI: new("registry.test/agent:2")}})
+	f.promote(t, d.Ref)
+	check.Must(t, f.Learn(t.Context(), f.get(t, d.Ref), []string{"new"}))
+	check.Must(t, f.Learn(t.Context(), before, []string{"old"}))
+	if after := f.get(t, d.Ref); !slices.Equal(after.Graphs, []string{"new"}) {
+		t.Errorf("it has the graphs %v", after.Graphs)
+	}
+}
