@@ -78,7 +78,7 @@ func (d Deployment) WantsCanary(r revision.Revision) bool {
 // BeginCanary makes the revision that holds the slot serve its share of the threads. It
 // changes nothing that clients see of the deployment.
 func (s *Store) BeginCanary(ctx context.Context, d Deployment, r revision.Revision) error {
-	begun := r.Trying(s.now(), *d.CanaryPercent)
+	begun := r.CanaryBegun(s.now(), *d.CanaryPercent)
 	return s.commit(ctx, d, d.revisionEvents(begun), begun.Write, d.sharing(*d.CanaryPercent))
 }
 

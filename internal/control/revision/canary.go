@@ -8,10 +8,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// trial is the key under which Since keeps the beginning of a canary. It is not a status: no
+// canary is the key under which Since keeps the beginning of a canary. It is not a status: no
 // revision has it, and it is not in the transition table. A canary is a phase of DEPLOYING, in
 // which the release is healthy and serves a share of the threads.
-const trial Status = "CANARY"
+const canary Status = "CANARY"
 
 const (
 	// ReasonCanary: the revision is DEPLOYING as a canary.
@@ -20,17 +20,17 @@ const (
 	ReasonCanaryFailed = "CANARY_FAILED"
 )
 
-// Trying begins the revision's canary, which serves the given percent of the threads. The
+// CanaryBegun begins the revision's canary, which serves the given percent of the threads. The
 // status stays, and the change is an event.
-func (r Revision) Trying(now time.Time, percent int) Change {
+func (r Revision) CanaryBegun(now time.Time, percent int) Change {
 	change := r.note(now, ReasonCanary, fmt.Sprintf("It is a canary: %d %% of the threads are served by it, the others by the active revision.", percent))
-	change.Set[attrSince+string(trial)] = clock.Format(now)
+	change.Set[attrSince+string(canary)] = clock.Format(now)
 	return r.statusChange(change, r.Status)
 }
 
-// Trial returns the time when the revision's canary began; ok is false when no canary began.
-func (r Revision) Trial() (begun time.Time, ok bool) {
-	begun, ok = r.Since[trial]
+// CanarySince returns the time when the revision's canary began; ok is false when no canary began.
+func (r Revision) CanarySince() (begun time.Time, ok bool) {
+	begun, ok = r.Since[canary]
 	return begun, ok
 }
 

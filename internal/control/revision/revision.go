@@ -95,7 +95,7 @@ type Revision struct {
 	// Waits is set if Reason and Message say what the revision in flight waits for, and not
 	// why it is about to fail.
 	Waits bool
-	// Since is when the revision reached each of its statuses, and when its Trial began.
+	// Since is when the revision reached each of its statuses, and when its canary began.
 	Since map[Status]time.Time
 	// CommitSHA is the commit or the digest of the tarball that was built; "" before the build.
 	CommitSHA string

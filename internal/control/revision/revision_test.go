@@ -277,7 +277,7 @@ func TestAChangeOfARevisionThatHasMovedOnIsRefused(t *testing.T) {
 		"a wait":               {revision.Deploying, nil, cancelled, func(r revision.Revision) revision.Change { return r.Waiting(later, "R", "w") }},
 		"a wait over a reason": {revision.Deploying, nil, doomed, func(r revision.Revision) revision.Change { return r.Waiting(later, "R", "w") }},
 		"a promotion of a canary that fails": {
-			revision.Deploying, func(r revision.Revision) revision.Change { return r.Trying(later, 10) }, doomed,
+			revision.Deploying, func(r revision.Revision) revision.Change { return r.CanaryBegun(later, 10) }, doomed,
 			func(r revision.Revision) revision.Change { return r.Promoted(later) },
 		},
 		"a build that is not kept": {revision.Deploying, nil, cancelled, func(r revision.Revision) revision.Change { return revision.Change{Write: r.Forget()} }},

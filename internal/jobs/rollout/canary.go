@@ -21,7 +21,7 @@ const readyLimit = 10 * time.Minute
 // ends; the step is repeated while the new release would still be within its own time to
 // become healthy.
 func (r *Rollout) afterHealth(wait context.Context, at position, target compute.Target) (next, error) {
-	if _, begun := at.revision.Trial(); begun {
+	if _, begun := at.revision.CanarySince(); begun {
 		return canary, nil
 	}
 	if !at.deployment.WantsCanary(at.revision) {
@@ -52,8 +52,8 @@ func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	if at.revision.Status == revision.Deployed {
 		return promote, nil // promote does the remaining work
 	}
-	if begun, ok := at.revision.Trial(); ok {
-		return r.mind(ctx, at, begun)
+	if begun, ok := at.revision.CanarySince(); ok {
+		return r.awaitCanaryEnd(ctx, at, begun)
 	}
 	switch {
 	case !at.deployment.WantsCanary(at.revision): // the deployment does not want a canary any more
@@ -67,8 +67,8 @@ func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	}
 }
 
-// mind waits to see whether a canary stays healthy for the rest of its time.
-func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next, error) {
+// awaitCanaryEnd waits to see whether a canary stays healthy for the rest of its time.
+func (r *Rollout) awaitCanaryEnd(ctx context.Context, at position, begun time.Time) (next, error) {
 	target, ok := r.target(at.deployment)
 	if !ok {
 		return r.cannotRun(ctx, at)
@@ -95,7 +95,7 @@ func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next,
 	}
 	relapse, err := target.AwaitRelapse(wait, compute.Ref(at.revision.Ref))
 	if err != nil {
-		return "", fmt.Errorf("mind canary: %w", err)
+		return "", fmt.Errorf("await end of canary: %w", err)
 	}
 	if relapse != "" {
 		return r.giveUp(ctx, at, relapse)

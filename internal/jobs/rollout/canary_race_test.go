@@ -132,7 +132,7 @@ func TestACanaryDoesNotWaitForever(t *testing.T) {
 			s.patch(t, d.Ref, again("dev"))
 			d = s.settle(t, d.Ref)
 			s.wantAtRest(t, d.Ref, revision.Deployed)
-			if _, ok := s.revision(t, d.Ref, d.Latest).Trial(); ok || looks > c.looks || looks < c.looks-1 {
+			if _, ok := s.revision(t, d.Ref, d.Latest).CanarySince(); ok || looks > c.looks || looks < c.looks-1 {
 				t.Errorf("it was a canary: %v, after %d looks at the release that serves, want %d", ok, looks, c.looks)
 			}
 		})

@@ -27,10 +27,10 @@ func tried() deployment.NewDeployment {
 func (s *server) wantTried(t *testing.T, d deployment.Deployment) {
 	t.Helper()
 	all := s.revisions(t, d.Ref)
-	if _, ok := all[0].Trial(); !ok || all[0].Reason != "" || all[0].Message != "" {
+	if _, ok := all[0].CanarySince(); !ok || all[0].Reason != "" || all[0].Message != "" {
 		t.Errorf("the newest revision was a canary: %v, and says %q", ok, all[0].Message)
 	}
-	if _, ok := all[len(all)-1].Trial(); ok {
+	if _, ok := all[len(all)-1].CanarySince(); ok {
 		t.Error("the first revision was a canary")
 	}
 }
@@ -263,7 +263,7 @@ func TestWhatIsNoCanary(t *testing.T) {
 			}
 			d = s.settle(t, d.Ref)
 			s.wantAtRest(t, d.Ref, revision.Deployed)
-			if _, ok := s.revision(t, d.Ref, d.Latest).Trial(); ok || minded.asked.Load() > 0 || len(s.revisions(t, d.Ref)) != 2 {
+			if _, ok := s.revision(t, d.Ref, d.Latest).CanarySince(); ok || minded.asked.Load() > 0 || len(s.revisions(t, d.Ref)) != 2 {
 				t.Error("it was a canary")
 			}
 		})

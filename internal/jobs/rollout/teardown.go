@@ -15,10 +15,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// bear decides about an error with a resource that a deployment runs on: the error ends the step,
-// or the resource is left behind, in a rescue of a deployment that was deleted by force. The log
-// shows it to the person who deleted the deployment.
-func (r *Rollout) bear(ctx context.Context, t task, d deployment.Deployment, err error) error {
+// leaveBehind returns nil for an error with a resource that a deployment runs on, if the resource
+// may be left behind: in a rescue of a deployment that was deleted by force. The log shows the
+// error to the person who deleted the deployment.
+func (r *Rollout) leaveBehind(ctx context.Context, t task, d deployment.Deployment, err error) error {
 	if err == nil || !t.rescue || !d.Forced || ctx.Err() != nil {
 		return err
 	}
@@ -86,12 +86,12 @@ func (r *Rollout) stop(ctx context.Context, t task) (result, error) {
 		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 			return result{}, fmt.Errorf("stop rollout: %w", err)
 		}
-		if err := r.bear(ctx, t, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
+		if err := r.leaveBehind(ctx, t, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
 			return result{}, err
 		}
 	}
 	for _, id := range append([]string{d.Slot, d.Active, d.Retiring}, d.Leftover...) {
-		if err := r.bear(ctx, t, d, r.remove(ctx, d, d.Revision(id))); err != nil {
+		if err := r.leaveBehind(ctx, t, d, r.remove(ctx, d, d.Revision(id))); err != nil {
 			return result{}, err
 		}
 	}
@@ -152,7 +152,7 @@ func (r *Rollout) eraseDeployment(ctx context.Context, t task) (result, error) {
 	}
 	var due time.Time
 	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) (err error) {
-		if err = r.bear(ctx, t, d, r.forget(ctx, d, rev)); err == nil {
+		if err = r.leaveBehind(ctx, t, d, r.forget(ctx, d, rev)); err == nil {
 			due, err = r.seeGone(ctx, d, rev)
 		}
 		return err
