@@ -26,11 +26,15 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 	if err := r.Deployments.Renew(ctx, d); err != nil {
 		return err
 	}
+	var retired error
 	if d.Retiring != "" && d.Status != deployment.AwaitingDelete {
-		if err := r.repeat(ctx, "Promote", d.Ref, d.Active); err != nil {
-			return err
-		}
+		retired = r.repeat(ctx, "Promote", d.Ref, d.Active)
 	}
+	return errors.Join(retired, r.rescueWorkflow(ctx, d))
+}
+
+// rescueWorkflow looks after the rollout or teardown that the deployment waits for.
+func (r *Rollout) rescueWorkflow(ctx context.Context, d deployment.Deployment) error {
 	if !d.Busy && d.Status != deployment.AwaitingDelete {
 		return nil
 	}

@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,33 @@ func TestRescueLeavesAloneWhatIsWithinItsLease(t *testing.T) {
 	if _, err := s.workflow.Describe(t.Context(), workflow.Rollout, d.Latest); err == nil {
 		t.Error("the rollout was started within its lease")
 	}
+}
+
+// TestARolloutIsRescuedWhileAnEarlierReleaseCannotBeRemoved: the next rollout has lost its workflow
+// while a target does not remove the release that the last rollout has replaced.
+func TestARolloutIsRescuedWhileAnEarlierReleaseCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	m.target.fail("Remove", -1)
+	s.patch(t, d.Ref, again("dev"))
+	d = s.settle(t, d.Ref)
+	if d.Retiring == "" {
+		t.Fatalf("got %+v, want a release that is to go", d)
+	}
+	d, err := m.neglected(s).Patch(t.Context(), d.Ref, again("next"))
+	check.Must(t, err)
+	if err := s.rollout.Rescue(t.Context(), farFuture); !errors.Is(err, errInjected) {
+		t.Errorf("rescue: got %v, want the error of the target", err)
+	}
+	if _, err := s.workflow.Describe(t.Context(), workflow.Rollout, d.Latest); err != nil {
+		t.Errorf("the next rollout: %v", err)
+	}
+	m.target.fail("Remove", 0)
+	s.settle(t, d.Ref)
+	s.rescue(t)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
 // TestRescueLeavesAWorkflowThatRunsAlone runs a rescue while a rollout waits for its build.
