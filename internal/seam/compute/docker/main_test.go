@@ -57,7 +57,11 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	computetest.Host = bridge.Network.IPAM.Config[0].Gateway.String()
+	gateway := bridge.Network.IPAM.Config[0].Gateway
+	if !gateway.IsValid() { // Engine 20.10 says it only after its second start.
+		gateway = bridge.Network.IPAM.Config[0].Subnet.Masked().Addr().Next()
+	}
+	computetest.Host = gateway.String()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	registryHost = strings.TrimPrefix(server.URL, "http://")
