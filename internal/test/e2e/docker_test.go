@@ -51,7 +51,9 @@ func imageOf(t *testing.T, source string, args ...string) string {
 	text := fmt.Sprintf("FROM scratch\nUSER 65532\nCOPY agent /agent\nENTRYPOINT %s\n", entrypoint)
 	check.Must(t, os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(text), 0o600))
 	docker(t, "build", "--quiet", "--tag", name, dir)
-	t.Cleanup(func() { docker(t, "image", "rm", "--force", name) })
+	// By its id it is removed with all of its names, also those that pushes gave it.
+	id := docker(t, "image", "inspect", "--format", "{{.Id}}", name)[0]
+	t.Cleanup(func() { docker(t, "image", "rm", "--force", id) })
 	docker(t, "push", "--quiet", name)
 	return name
 }

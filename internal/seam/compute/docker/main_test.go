@@ -69,8 +69,13 @@ func run(m *testing.M) (code int, err error) {
 	if err := errors.Join(buildImage(ctx, image, "./testdata/agent"), push(ctx, image)); err != nil {
 		return 0, err
 	}
+	built, err := engine.ImageInspect(ctx, image)
+	if err != nil {
+		return 0, err
+	}
 	defer func() {
-		_, removed := engine.ImageRemove(ctx, image, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+		// By its id it is removed with all of its names, also those that the tests gave it.
+		_, removed := engine.ImageRemove(ctx, built.ID, client.ImageRemoveOptions{Force: true, PruneChildren: true})
 		err = errors.Join(err, removed)
 	}()
 	return m.Run(), nil
