@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -33,6 +35,15 @@ const (
 	// logPause is the time between the end of a container that the engine starts again and the
 	// next look at its output.
 	logPause = time.Second
+	// killLimit bounds the wait for an event that says why a container was killed: the engine makes
+	// some of them only after the container has ended.
+	killLimit = time.Second
+)
+
+// What is said of a container that ended for its memory, before the amount.
+const (
+	usedMemory = " because it used"
+	wasKilled  = ", as is done with what uses"
 )
 
 // running is one replica: the agent's container with the containers and volumes beside it.
@@ -55,9 +66,9 @@ type running struct {
 	done   chan struct{}
 	// copying counts the readers of the containers' output.
 	copying sync.WaitGroup
-	// exit says how the agent ended, once done is closed.
-	exit string
-	oom  bool
+	// exit says how the agent ended, and oom is usedMemory or wasKilled if it ended for its memory,
+	// once done is closed.
+	exit, oom string
 }
 
 // Start starts the containers of a replica in their order.
@@ -161,8 +172,8 @@ func (r *running) initialize(ctx context.Context, within size, c containerSpec) 
 		return r.failed(fmt.Errorf("init container %s: %w", c.Name, err))
 	}
 	switch {
-	case oom:
-		return r.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the init container %s used more memory than it may", c.Name))
+	case oom != "":
+		return r.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the init container %s was ended%s more memory than it may", c.Name, oom))
 	case code != 0:
 		return r.Failure(compute.ReasonStartFailed, fmt.Sprintf("the init container %s %s", c.Name, how))
 	}
@@ -272,23 +283,58 @@ func (r *running) await(ctx context.Context, id string) error {
 	}
 }
 
-// describe says how a container ended.
-func (r *running) describe(id string) (how string, oom bool, code int, err error) {
+// describe says how a container ended. If that was for its memory, oom is usedMemory or wasKilled.
+func (r *running) describe(id string) (how, oom string, code int, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.follow), outputLimit)
 	defer cancel()
 	seen, err := r.engine.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
-		return "", false, 0, err
+		return "", "", 0, err
 	}
 	state := seen.Container.State
 	how = fmt.Sprintf("exited with code %d", state.ExitCode)
-	if sig := syscall.Signal(state.ExitCode - 128); sig > 0 && sig < 32 {
+	sig := syscall.Signal(state.ExitCode - 128)
+	if sig > 0 && sig < 32 {
 		how = fmt.Sprintf("was ended by signal %d (%s)", int(sig), sig)
 	}
 	if state.Error != "" {
 		how += " (" + state.Error + ")"
 	}
-	return how, state.OOMKilled, state.ExitCode, nil
+	if state.OOMKilled {
+		oom = usedMemory
+	} else if sig == syscall.SIGKILL {
+		oom = r.killed(ctx, id, state.StartedAt)
+	}
+	return how, oom, state.ExitCode, nil
+}
+
+// killed says whether a container that was killed had used too much memory. On a busy machine an
+// engine can miss why the kernel killed a container: neither the container's state nor an event
+// says it. But the engine has an event for each signal that it sends. So if a container has no
+// event at all, most likely the kernel has killed it.
+func (r *running) killed(ctx context.Context, id, started string) (oom string) {
+	ctx, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	seen := r.engine.client.Events(ctx, client.EventsListOptions{
+		Since: started, Filters: make(client.Filters).Add("container", id).Add("event", string(events.ActionOOM), string(events.ActionKill)),
+	})
+	for {
+		select {
+		case event := <-seen.Messages:
+			if event.Action == events.ActionOOM {
+				return usedMemory
+			}
+			if event.Actor.Attributes["signal"] == strconv.Itoa(int(syscall.SIGKILL)) {
+				return ""
+			}
+		case err := <-seen.Err:
+			if ctx.Err() != nil {
+				return wasKilled
+			}
+			r.engine.cfg.Log.Warn("read events of container", "revision", r.pod.spec.Revision, "error", err)
+			return ""
+		}
+	}
 }
 
 func awaitOutput(copied <-chan struct{}) {
@@ -310,8 +356,8 @@ func (r *running) Ended(before bool) *compute.Status {
 	if before {
 		when = " before it answered GET /ping"
 	}
-	if r.oom {
-		what := fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, r.memory>>20)
+	if r.oom != "" {
+		what := fmt.Sprintf("the agent was ended%s%s more than the %d MB of memory that it may", when, r.oom, r.memory>>20)
 		if len(r.pod.spec.ResourceSpec) > 0 {
 			what += " (resource_spec.memory_limit_mb)"
 		}

@@ -1,12 +1,19 @@
 package docker
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
@@ -60,5 +67,48 @@ func TestLinesOfContainersStayWhole(t *testing.T) {
 	want := map[string]bool{"the agent listens": true, "a problem of it": true, "the sidecar ": true, "another": true}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// TestAContainerThatTheKernelKilled has containers that were killed at an engine that may have
+// missed why.
+func TestAContainerThatTheKernelKilled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ state, events, oom string }{
+		"the engine knows":      {state: `"ExitCode": 137, "OOMKilled": true`, oom: usedMemory},
+		"an event says it":      {state: `"ExitCode": 137`, events: `{"Action": "oom"}`, oom: usedMemory},
+		"a client did it":       {state: `"ExitCode": 137`, events: `{"Action": "kill", "Actor": {"Attributes": {"signal": "15"}}} {"Action": "kill", "Actor": {"Attributes": {"signal": "9"}}}`},
+		"no event says why":     {state: `"ExitCode": 137`, oom: wasKilled},
+		"it ended by something": {state: `"ExitCode": 143`, events: `{"Action": "oom"}`},
+		"the engine is lost":    {state: `"ExitCode": 137`, events: `{`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer := `{"Id": "agent", "State": {"StartedAt": "2026-01-02T03:04:05.678Z", ` + c.state + `}}`
+				if path.Base(r.URL.Path) == "events" {
+					answer = c.events
+					if since := r.FormValue("since"); since != "1767323045.678000000" {
+						t.Errorf("events since %q", since)
+					}
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, err := io.WriteString(w, answer)
+				checks.Must(t, err)
+				if answer == "" {
+					checks.Must(t, http.NewResponseController(w).Flush())
+					<-r.Context().Done()
+				}
+			}))
+			t.Cleanup(server.Close)
+			api, err := client.New(client.WithHost("tcp://" + strings.TrimPrefix(server.URL, "http://")))
+			checks.Must(t, err)
+			r := &running{engine: &engine{cfg: Config{Log: slog.New(slog.DiscardHandler)}, client: api}, follow: context.Background()}
+			_, oom, _, err := r.describe("agent")
+			checks.Must(t, err)
+			if oom != c.oom {
+				t.Errorf("got %q, want %q", oom, c.oom)
+			}
+		})
 	}
 }

@@ -309,6 +309,25 @@ func TestWhatAnEngineKeptIsRemoved(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 }
 
+// TestAPersonKillsAnAgent by the engine, which is not taken for a lack of memory.
+func TestAPersonKillsAnAgent(t *testing.T) {
+	t.Parallel()
+	ended := make(chan compute.Status, 1)
+	m := newMachine(t, func(c *docker.Config) {
+		c.Alarm = func(_ context.Context, _ compute.Ref, status compute.Status) { ended <- status }
+	})
+	r := computetest.NewRelease(computetest.Serve)
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	for _, id := range containers(t, "slipway.revision="+r.Revision) {
+		_, err := engine.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"})
+		check.Must(t, err)
+	}
+	if got := <-ended; got.Reason != compute.ReasonEnded || !strings.Contains(got.Message, "was ended by signal 9") {
+		t.Errorf("the agent ended with %s %q", got.Reason, got.Message)
+	}
+}
+
 // TestScale asks for two replicas, and has enough callers for a third.
 func TestScale(t *testing.T) {
 	t.Parallel()
