@@ -112,6 +112,9 @@ func TestRepositories(t *testing.T) {
 				got := s.try(t, p, models.URL)
 				t.Logf("%+v", got)
 				switch {
+				case strings.Contains(got.why, " is not run, because it is at "):
+					t.Error("It cannot be compared: a tool is where the users of agents may not run it. " +
+						"Have the repository, or the tool, in a folder that all may enter.")
 				case got.reason == "RUNTIME_MISSING":
 					t.Log("It cannot be compared: this machine has no such runtime, and cannot get it.")
 				case *update:
