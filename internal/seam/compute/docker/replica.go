@@ -43,7 +43,7 @@ const (
 // What is said of a container that ended for its memory, before the amount.
 const (
 	usedMemory = " because it used"
-	wasKilled  = ", as is done with what uses"
+	wasKilled  = ", most likely because it used"
 )
 
 // running is one replica: the agent's container with the containers and volumes beside it.
@@ -308,10 +308,11 @@ func (r *running) describe(id string) (how, oom string, code int, err error) {
 	return how, oom, state.ExitCode, nil
 }
 
-// killed says whether a container that was killed had used too much memory. On a busy machine an
-// engine can miss why the kernel killed a container: neither the container's state nor an event
-// says it. But the engine has an event for each signal that it sends. So if a container has no
-// event at all, most likely the kernel has killed it.
+// killed says whether a container that was killed had used too much memory: usedMemory, wasKilled
+// if that is only most likely, or "". On a busy machine an engine can miss why the kernel killed a
+// container: neither the container's state nor an event says it. But the engine has an event for
+// each signal that it sends. So if a container has no event at all, most likely the kernel has
+// killed it.
 func (r *running) killed(ctx context.Context, id, started string) (oom string) {
 	ctx, cancel := context.WithTimeout(ctx, killLimit)
 	defer cancel()
