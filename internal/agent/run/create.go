@@ -137,11 +137,13 @@ func decideOn[T any](
 	})
 }
 
-// mustSealFirst reports whether the thread must be sealed before the new run is planned: an earlier
-// rollback is not complete, and the run is a fork or rolls back; or superseded runs take their
-// reason from the lock, this interrupt would replace it, and the reason also says whether they
-// leave their input; or the run may go before a delayed run, and must not go before superseded
-// runs.
+// mustSealFirst reports whether the thread must be sealed before the new run is planned. There are
+// three cases:
+//
+//   - an earlier rollback is not complete, and the new run rolls back, too, or is a fork;
+//   - the new run would replace the reason in the lock, which superseded runs still need: it says
+//     whether they leave their input (Lock.NeedsReason);
+//   - the new run may go before a delayed run, and must not go before the superseded runs, too.
 func (s *Store) mustSealFirst(t thread.Thread, request Request) bool {
 	if t.Lock.RemoveFrom != "" && (request.Strategy == Rollback || request.Fork != nil) {
 		return true

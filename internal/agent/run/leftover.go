@@ -97,10 +97,12 @@ type leftoverFold struct {
 	// stored says which tasks have their results at the agent's checkpoint already; the agent
 	// has these results.
 	stored map[string]bool
-	// whole says that updates of nodes are folded like the updates of an agent that keeps no
-	// checkpoints.
+	// whole says that updates of nodes are folded with all of their values, as for an agent that
+	// keeps no checkpoints. Otherwise only the plain values are folded, because only the graph
+	// knows what its own reducers make of the other values.
 	whole bool
 
+	// pending are the updates that the agent lacks.
 	pending []graph.StateUpdate
 }
 
@@ -108,10 +110,34 @@ type leftoverFold struct {
 func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 	before := k.values
 	if l.input.isObject() {
-		if err := k.foldUpdate(state.Member{Name: nodeInput, Value: l.input.JSON()}, true, true); err != nil {
+		if err := k.foldInput(l.input.JSON()); err != nil {
 			return thread.Change{}, err
 		}
 	}
+	if err := k.foldUpdates(l.updates); err != nil {
+		return thread.Change{}, err
+	}
+	l.partials.Close(k.values)
+	for _, update := range l.partials.Updates() {
+		k.addPending(update.Name, update.Value)
+		if err := k.reduce(update.Value); err != nil {
+			return thread.Change{}, err
+		}
+	}
+	return thread.Change{Source: thread.SourceUpdate, Values: k.values, Patch: k.values.Since(before), Pending: k.pending}, nil
+}
+
+func (k *leftoverFold) foldInput(input json.RawMessage) error {
+	input, err := k.identify(input)
+	if err != nil {
+		return err
+	}
+	k.addPending(nodeInput, input)
+	return k.reduce(input)
+}
+
+// foldUpdates folds in what nodes have returned, unless the state has it already.
+func (k *leftoverFold) foldUpdates(updates []nodeUpdate) error {
 	done := map[string]int{}
 	tasks := thread.TasksOf(k.at.Tasks)
 	for _, task := range tasks {
@@ -119,7 +145,7 @@ func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 			done[task.Name]++
 		}
 	}
-	for _, update := range l.updates {
+	for _, update := range updates {
 		if !state.IsObject(update.Value) {
 			continue
 		}
@@ -128,18 +154,21 @@ func (k *leftoverFold) fold(l *leftover) (thread.Change, error) {
 		if update.cached && (has || len(tasks) == 0) {
 			continue // the state has it since it was shown first
 		}
-		if err := k.foldUpdate(update.Member, !has, k.whole); err != nil {
-			return thread.Change{}, err
+		value, err := k.identify(update.Value)
+		if err != nil {
+			return err
+		}
+		if !has {
+			k.addPending(update.Name, value)
+		}
+		if !k.whole {
+			value = k.values.Plain(value)
+		}
+		if err := k.reduce(value); err != nil {
+			return err
 		}
 	}
-	l.partials.Close(k.values)
-	for _, update := range l.partials.Updates() {
-		k.pending = append(k.pending, graph.StateUpdate{Values: update.Value, AsNode: update.Name})
-		if err := k.reduce(update.Value); err != nil {
-			return thread.Change{}, err
-		}
-	}
-	return thread.Change{Source: thread.SourceUpdate, Values: k.values, Patch: k.values.Since(before), Pending: k.pending}, nil
+	return nil
 }
 
 func (k *leftoverFold) reduce(update json.RawMessage) error {
@@ -150,22 +179,15 @@ func (k *leftoverFold) reduce(update json.RawMessage) error {
 	return err
 }
 
-// foldUpdate folds in the update that a node has returned. Only the graph knows how its own
-// reducers would fold a value that is not plain, so foldUpdate folds in the plain values only,
-// unless whole is true.
-func (k *leftoverFold) foldUpdate(update state.Member, pending, whole bool) error {
-	coerced, err := state.Coerce(update.Value, k.newID)
-	if err != nil {
-		return err
-	}
-	value := coerced.JSON()
-	if pending {
-		k.pending = append(k.pending, graph.StateUpdate{Values: value, AsNode: update.Name})
-	}
-	if !whole {
-		value = k.values.Plain(value)
-	}
-	return k.reduce(value)
+// identify returns an update whose messages all have ids.
+func (k *leftoverFold) identify(update json.RawMessage) (json.RawMessage, error) {
+	coerced, err := state.Coerce(update, k.newID)
+	return coerced.JSON(), err
+}
+
+// addPending notes an update that the agent lacks.
+func (k *leftoverFold) addPending(node string, update json.RawMessage) {
+	k.pending = append(k.pending, graph.StateUpdate{Values: update, AsNode: node})
 }
 
 // newLeftoverFold returns the fold of the leftovers of a run into a state.

@@ -54,9 +54,10 @@ type Checkpoint struct {
 	// Agent is the agent's newest checkpoint on this branch, including this checkpoint; nil
 	// before the agent's first checkpoint.
 	Agent *AgentCheckpoint `json:"agent,omitempty"`
-	// First is the number of the first of the server's own checkpoints since Agent, which lie
-	// in one piece. The agent does not have them yet; a checkpoint of the agent's own contains
-	// all changes before it.
+	// First is the number of the first checkpoint that the server itself has made since Agent. All
+	// checkpoints from First to this one are the server's, and the agent lacks their changes. A
+	// checkpoint of the agent's own contains the changes of the server's checkpoints before it:
+	// there First is the number of the first of these, or its own number if there are none.
 	First int64 `json:"first"`
 	// Folded says that the server has folded a node's update into the state: the agent keeps no
 	// checkpoints.

@@ -59,8 +59,9 @@ func (l Log) Naming(ids map[string]string) Log {
 // Forks reports whether the next checkpoint begins a branch.
 func (l Log) Forks() bool { return l.last != l.At.Number }
 
-// branches reports whether the agent's next checkpoint follows a checkpoint behind which other
-// checkpoints lie.
+// branches reports whether the agent's next checkpoint begins a branch, or is the agent's first on
+// a branch that the server has begun: then the server's checkpoints do not begin right after
+// At.Agent, because the checkpoints between them belong to another branch.
 func (l Log) branches() bool {
 	return l.Forks() || (l.At.Agent != nil && !l.At.Own() && l.At.First != l.At.Agent.Number+1)
 }
