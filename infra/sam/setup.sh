@@ -8,7 +8,8 @@ mkdir -p .tools
 exec 9>"$tools.lock"
 flock 9 # programs that start together install once
 [ "$(cat "$tools/installed" 2>/dev/null)" = "$wanted" ] && exit 0
-python3 -m venv "$tools"
+uv=$(sh infra/runtimes/uv.sh)
+[ -x "$tools/bin/python" ] || "$uv" venv --quiet --python python3 "$tools"
 # shellcheck disable=SC2086 # a list of requirements
-"$tools/bin/pip" install --quiet --disable-pip-version-check $wanted
+"$uv" pip install --quiet --compile-bytecode --python "$tools" $wanted
 echo "$wanted" >"$tools/installed"

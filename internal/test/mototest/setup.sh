@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../../.."
 stamp=.tools/moto/installed wanted=$(cat internal/test/mototest/setup.sh | cksum)
 [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
 mkdir -p .tools
-[ -x .tools/moto/bin/python ] || python3 -m venv .tools/moto
-.tools/moto/bin/python -m pip install --quiet --disable-pip-version-check 'moto[server]==5.2.1'
+uv=$(sh infra/runtimes/uv.sh)
+[ -x .tools/moto/bin/python ] || "$uv" venv --quiet --python python3 .tools/moto
+"$uv" pip install --quiet --compile-bytecode --python .tools/moto 'moto[server]==5.2.1'
 echo "$wanted" >$stamp

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../../../../../.."
 # Nothing is done twice: the stamp is the sum of what says what to install.
 stamp=.tools/referee/installed wanted=$(cat internal/seam/workflow/local/testdata/referee/setup.sh internal/seam/workflow/local/testdata/referee/requirements.txt | cksum)
 [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
-[ -x .tools/referee/bin/python ] || python3 -m venv .tools/referee
-.tools/referee/bin/python -m pip install --quiet --disable-pip-version-check -r internal/seam/workflow/local/testdata/referee/requirements.txt
+uv=$(sh infra/runtimes/uv.sh)
+[ -x .tools/referee/bin/python ] || "$uv" venv --quiet --python python3 .tools/referee
+"$uv" pip install --quiet --compile-bytecode --python .tools/referee -r internal/seam/workflow/local/testdata/referee/requirements.txt
 echo "$wanted" >$stamp
