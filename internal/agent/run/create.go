@@ -66,7 +66,7 @@ type Store struct {
 	Config
 
 	recentEvents *eventCache
-	// sealing is the turns of those who seal a thread.
+	// sealing are the turns of the sealers of each thread.
 	sealing *turn.Turns[thread.Ref]
 }
 

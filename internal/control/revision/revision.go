@@ -112,6 +112,7 @@ type Revision struct {
 	// Lost is how often a build of the revision was lost before it had a result.
 	Lost int64
 
+	// version is the version of the item from which the revision was read.
 	version int64
 }
 
