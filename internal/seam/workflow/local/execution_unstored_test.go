@@ -63,6 +63,7 @@ func TestUnstoredExecutionIsForgottenAtItsEnd(t *testing.T) {
 			return nil, ctx.Err()
 		}).engine(t)
 		start(t, e, "x", `{}`)
+		synctest.Wait() // its task runs
 		check.Must(t, e.Stop(t.Context(), "m", "x", "test"))
 		h.await("x")
 		<-stopped
