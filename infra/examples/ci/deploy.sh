@@ -15,7 +15,12 @@ if [ $# -lt 3 ]; then
   exit 2
 fi
 name=$1 repo=$2 ref=$3 config=${4:-framework.json}
-: "${SLIPWAY_URL:?}" "${SLIPWAY_API_KEY:?}" "${SLIPWAY_TENANT_ID:?}"
+for variable in SLIPWAY_URL SLIPWAY_API_KEY SLIPWAY_TENANT_ID; do
+  if [ -z "${!variable:-}" ]; then
+    echo "set $variable" >&2
+    exit 2
+  fi
+done
 patience=${SLIPWAY_PATIENCE:-1800} pause=${SLIPWAY_PAUSE:-5}
 
 # call prints the answer, or the server's reason on stderr if there is no good answer. curl writes
@@ -32,7 +37,7 @@ call() {
     --output "$body" "$@" "$address" || status=$?
   if [ $status -ne 0 ]; then
     printf '%s\n' "$(cat "$body")" >&2
-    return $status
+    return 1
   fi
   cat "$body"
 }

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -51,12 +52,24 @@ func TestDeployScript(t *testing.T) {
 		t.Errorf("a branch that does not exist: %v\n%s", err, progress)
 	}
 	key = "slw_wrong"
-	if _, progress, err := deploy("main"); err == nil || strings.Count(progress, "curl:") != 1 || !strings.Contains(progress, `"detail":`) {
-		t.Errorf("with a wrong key: %v\n%s", err, progress)
+	if _, progress, err := deploy("main"); exitCode(err) != 1 || strings.Count(progress, "curl:") != 1 || !strings.Contains(progress, `"detail":`) {
+		t.Errorf("with a wrong key: %v, want the exit code 1\n%s", err, progress)
+	}
+	key = ""
+	if _, progress, err := deploy("main"); exitCode(err) != 2 || !strings.Contains(progress, "SLIPWAY_API_KEY") {
+		t.Errorf("without a key: %v, want the exit code 2\n%s", err, progress)
 	}
 	if strings.Contains(progress, s.APIKey) {
 		t.Errorf("the progress shows the key:\n%s", progress)
 	}
+}
+
+// exitCode returns the exit code of a program that failed, 0 if it did not fail.
+func exitCode(err error) int {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return failed.ExitCode()
+	}
+	return 0
 }
 
 // losesAnswers is a proxy that passes each change of deployments to the server, and answers its
