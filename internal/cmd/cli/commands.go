@@ -27,11 +27,11 @@ func newExitCodes() *cobra.Command {
 		Use: "exit-codes", Short: "Explain the exit codes",
 		Long: `The exit codes of all commands:
 
-    0  what was asked for is done
-    1  it failed: a revision failed, a run ended with an error, the server refused it
+    0  the command did its work
+    1  a failure: a revision failed, a run ended with an error, the server refused a request
     2  wrong usage; nothing was sent
-    4  no credentials, or credentials that do not suffice
-    8  it was still going on when --wait-timeout was over
+    4  the credentials are missing, or do not suffice
+    8  the work was still going on when --wait-timeout was over
   130  the user ended the command; a rollout goes on`,
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-const keysCreateLong = `Prints the key on stdout, once: the key is not stored and cannot be read again. A key of the role admin
-may do everything in its workspace. A key of the role editor may not delete anything or change access.
-A key of the role viewer may only read, and sees no values of secrets.
+const keysCreateLong = `The command prints the key on stdout, once: the key is not stored and cannot be read again.
+A key of the role admin may do everything in its workspace. A key of the role editor may not delete
+anything or change access. A key of the role viewer may only read, and sees no values of secrets.
 `
 
 func newKeysCreate() *cobra.Command {

@@ -26,7 +26,7 @@ var roles = []Role{Admin, Editor, Viewer}
 // ParseRole returns the role of a name; another name is a fault.Invalid.
 func ParseRole(name string) (Role, error) {
 	if !slices.Contains(roles, Role(name)) {
-		return "", fault.New(fault.Invalid, "%q is not a role: admin, editor and viewer are.", name)
+		return "", fault.New(fault.Invalid, "%q is not a role. Roles are admin, editor and viewer.", name)
 	}
 	return Role(name), nil
 }
