@@ -53,9 +53,9 @@ type Config struct {
 	// checks the run; default 30 s.
 	Lease time.Duration
 	// WorkLease is how long a worker may go without renewing its lease before Rescue checks its
-	// run, and how long Rescue leaves a run alone whose workflow it has seen at work. The default
-	// is Lease. A worker renews its lease after a third of this time. Where each write costs money,
-	// and the workflow engine itself notices that a worker has died, WorkLease can be long.
+	// run. If Rescue has seen the run's workflow at work, it leaves the run alone for this time.
+	// The default is Lease. A worker renews its lease after a third of this time. WorkLease can be
+	// long where each write costs money and the workflow engine notices that a worker has died.
 	WorkLease time.Duration
 	// MaxBody is how large the state of a thread may become, in bytes; default table.MaxBody.
 	MaxBody int

@@ -169,9 +169,9 @@ func (d *draft) adopt(next thread.Log, writes []table.Write, err error) error {
 // to the thread shows whether it keeps checkpoints, unless the event is ofExecution.
 //
 // The values event is in the commit of the run's first claim, unless the agent may keep checkpoints
-// of its own. Then it comes with the agent's first event that is not ofExecution, with the first
-// Flush that has nothing else to write, or with Finish, unless the agent's first checkpoint comes
-// before.
+// of its own. Then it comes with the first of these: the agent's first event that is not
+// ofExecution, the first Flush that has nothing else to write, or Finish. If the agent's first
+// checkpoint comes before, there is no such event.
 func (d *draft) reveal() {
 	if d.unshown && !d.agentHasCheckpoints() {
 		d.showValues()

@@ -15,9 +15,9 @@ import (
 // Explanation says how a run went: why it ended as it did, and when its parts were done.
 type Explanation struct {
 	Run Run
-	// Cause is why the run failed, was ended early or waits, for a person, for its turn, for a
-	// worker or for its agent; "" for a run that succeeded or goes on. Evidence are the lines that
-	// show the cause, and why the run's webhook could not be called. Remedy says what to change,
+	// Cause is why the run failed, was ended early or waits (for a person, its turn, a worker or
+	// its agent). It is "" for a run that succeeded or goes on. Evidence are the lines that show
+	// the cause, and why the run's webhook could not be called. Remedy says what to change; it is
 	// "" if there is nothing to change.
 	Cause    string
 	Evidence []string

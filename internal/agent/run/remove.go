@@ -185,8 +185,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	return err
 }
 
-// eraseEvents erases the events of a run that has ended, and adds up their size. The worker of a
-// later run may put its batch in the place of a void batch meanwhile, so a void batch is erased
+// eraseEvents erases the events of a run that has ended, and adds up their size. Meanwhile the
+// worker of a later run may put its batch in the place of a void batch. So a void batch is erased
 // only if it is still the batch that was read.
 func (s *Store) eraseEvents(ctx context.Context, run Run, size *int) error {
 	sum := quota.Sum(size)

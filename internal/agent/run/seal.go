@@ -46,9 +46,9 @@ const maxSealedRuns = 24
 // These functions call Seal before their own work:
 //
 //   - Claim, Fail and TimeOut, if the lock says Unsealed;
-//   - Create and Cancel, if they would replace a mark of the lock that Seal still needs
-//     (mustSealFirst, sealAndRetry), or go before superseded runs, or fork while a removal is not
-//     complete, or have to send or show the state;
+//   - Create and Cancel in four cases: they would replace a mark of the lock that Seal still needs
+//     (mustSealFirst, sealAndRetry); they would go before superseded runs; they fork while a
+//     removal is not complete; they have to send or show the state;
 //   - each reader and each other writer of the newest state: for example Delete, the copy of a
 //     thread, a client's update of the state, and the reader of an interrupted run's result.
 //

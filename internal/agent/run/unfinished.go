@@ -13,8 +13,8 @@ import (
 // "messages", directly or through the "messages" of subgraphs. Only the runtime of the agent knows
 // the graph, so the agent lists these messages in "unfinished" events (Attempt.Unfinished). For an
 // agent that sends no list, Seal keeps the messages of a node from their first chunk to the node's
-// next update or the next "values", and only while the state has messages. After an agent's own
-// error (Outcome.ByAgent) no unfinished text is kept.
+// next update or the next "values". Seal does so only while the state has messages. After an
+// agent's own error (Outcome.ByAgent), Seal keeps no unfinished text.
 
 // Unfinished is a message that a step under way has shown. Its text is kept, marked
 // incomplete, when the run is interrupted.

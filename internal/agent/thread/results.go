@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// The results of a step's tasks are stored with the checkpoint that the step led to, as a
-// difference to the change that this checkpoint stores, since most of their text is the change
-// itself. The tasks belong to the checkpoint before. The server leaves out results that are
+// The results of a step's tasks are stored with the checkpoint that the step led to. They are
+// stored as a difference to the change of this checkpoint, because most of their text is this
+// change. The tasks belong to the checkpoint before. The server leaves out results that are
 // larger than these bounds: clients then see no results of the step.
 const (
 	maxResults      = 1 << 20

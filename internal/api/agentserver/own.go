@@ -22,9 +22,9 @@ import (
 
 // A repository's own authentication replaces the platform's key: the handlers in the agent's
 // process decide which user sent a request, and this package enforces their decisions. No
-// answer of the handlers is used for a second request (package strangers remembers, for its bounds
-// only, which credentials were let in), and everything except an answer that lets a request in
-// keeps the request out.
+// answer of the handlers is used for a second request. Package strangers remembers which
+// credentials were let in, but only for its bounds. Everything except an answer that lets a request
+// in keeps the request out.
 
 const (
 	// maxUser is how many bytes a user may take: each run of the user carries them.

@@ -51,9 +51,9 @@ type Patch struct {
 // means the present value of the secret.
 const Redacted = "[redacted]"
 
-// Patch changes a deployment and makes a revision when the request has a value for the
-// revision's configuration, the secrets or the resource specification, and there is a source
-// to make it from. A broken rule, or another value for an immutable member, is a fault.Invalid
+// Patch changes a deployment. It also makes a revision if the deployment has a source, and the
+// request has a value for the revision's configuration, the secrets or the resource
+// specification. A broken rule, or another value for an immutable member, is a fault.Invalid
 // and changes nothing.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {

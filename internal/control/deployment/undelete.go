@@ -41,13 +41,13 @@ func (d Deployment) UndeleteUntil() time.Time {
 	return d.PurgeAt
 }
 
-// Undelete undoes a deletion within its recovery window. The deployment has its name, its
-// place in the list, a tracing project and its pushes again, and a new revision that deploys
-// what was active or, if no revision was ever active, what the newest revision would have
-// deployed. A deployment without a source gets no revision. A deployment that was not deleted,
-// or whose window is over, is a fault.Conflict; so is a name that another deployment has by
-// now. If an Undelete and the beginning of the purge happen at the same time, one of the two
-// succeeds.
+// Undelete undoes a deletion within its recovery window. The deployment gets its name, its place
+// in the list, a tracing project and its pushes again. It also gets a new revision, which deploys
+// what was active. If no revision was ever active, it deploys what the newest revision would have
+// deployed. A deployment without a source gets no revision. A deployment that was not deleted, or
+// whose window is over, is a fault.Conflict. A name that another deployment has by now is a
+// fault.Conflict, too. If an Undelete and the beginning of the purge happen at the same time, one
+// of the two succeeds.
 func (s *Store) Undelete(ctx context.Context, ref Ref, expect record.Versions) (Deployment, error) {
 	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
 		d, err := s.Get(ctx, ref)

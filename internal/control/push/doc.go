@@ -1,10 +1,10 @@
 // Package push makes a revision of a deployment with build_on_push when a user pushes to its
 // branch. It contains the rules for the webhooks that report such pushes.
 //
-// A webhook comes from the server's GitHub App, for all repositories of all its installations
-// (Receiver.App), or from one repository at any host that signs as GitHub does, or at GitLab,
-// for one deployment (Receiver.Deployment). GitLab signs nothing and sends the secret itself;
-// its payload is read as if GitHub had sent it. The path of a push from the App:
+// A webhook of the server's GitHub App reports pushes to all repositories of all its
+// installations (Receiver.App). A webhook of one repository, at GitLab or at any host that signs
+// as GitHub does, is for one deployment (Receiver.Deployment). GitLab signs nothing and sends the
+// secret itself; its payload is read as if GitHub had sent it. The path of a push from the App:
 //
 //  1. The signature over the body is checked, in constant time and against each secret, before
 //     anything is read from the body.

@@ -69,8 +69,8 @@ func (a Access) NoMembers() map[string]any {
 	return Part{form: form{tagged: true, unsent: defaults[a]}}.Value()
 }
 
-// Ruled returns the filter that the metadata of resources must match, and the members of the value
-// as the handler has left them, as a ruling that allows the access has them.
+// Ruled reads a ruling that allows the access. It returns the filter that the metadata of resources
+// must match, and the members of the value as the handler has left them.
 func Ruled(ruling graph.Ruling) (filter match.Filter, members map[string]json.RawMessage, err error) {
 	if filter, err = parseFilter(ruling.Filter); err == nil {
 		err = json.Unmarshal(state.OrNull(ruling.Value), &members)

@@ -39,8 +39,8 @@ func ShowState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 	return shown
 }
 
-// nameCheckpoints names the checkpoint of a state and the checkpoint before it, nil if there is
-// none, in the form for present clients and in the form for clients that read only ids.
+// nameCheckpoints names the checkpoint of a state and the checkpoint before it (nil if there is no
+// such checkpoint) in two forms: for present clients, and for clients that read only ids.
 func (s *ThreadState) nameCheckpoints(at, before *Checkpoint) {
 	s.Checkpoint, s.ParentCheckpoint = at, before
 	if at != nil {
