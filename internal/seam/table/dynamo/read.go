@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -93,14 +92,18 @@ func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
 	return heads, nil
 }
 
-// getAll reads the items under keys, with consistent reads. Some of the keys may be equal.
+// getAll reads the items under keys, with consistent reads; it has nil for an item that is absent.
+// Some of the keys may be equal. It asks for them in their order: TestCost compares requests.
 func (t *Table) getAll(ctx context.Context, keys []table.Key) (map[table.Key]stored, error) {
-	distinct := make(map[table.Key]bool, len(keys))
+	items := make(map[table.Key]stored, len(keys))
+	var distinct []table.Key
 	for _, key := range keys {
-		distinct[key] = true
+		if _, asked := items[key]; !asked {
+			items[key] = nil
+			distinct = append(distinct, key)
+		}
 	}
-	items := make(map[table.Key]stored, len(distinct))
-	for some := range slices.Chunk(slices.Collect(maps.Keys(distinct)), maxBatchGet) {
+	for some := range slices.Chunk(distinct, maxBatchGet) {
 		if err := t.getSome(ctx, some, consistently, items); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,30 @@ func TestKeysThatAreLeftOutForeverAreABusyStore(t *testing.T) {
 	})
 }
 
+// TestBatchIsReadInItsOrder, so that the same read is the same request each time.
+func TestBatchIsReadInItsOrder(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, batch(nil))
+	var asked []table.Key
+	want := strings.Split("g c e a f b d", " ")
+	for _, sk := range want {
+		asked = append(asked, key("p", sk))
+	}
+	_, err := w.open().GetBatch(t.Context(), append(asked, asked...)...)
+	check.Must(t, err)
+	var sent struct {
+		RequestItems map[string]struct {
+			Keys []struct{ SK struct{ S string } }
+		}
+	}
+	check.Must(t, json.Unmarshal(w.sent()[0].body, &sent))
+	var got []string
+	for _, k := range sent.RequestItems["slipway"].Keys {
+		got = append(got, k.SK.S)
+	}
+	wantEqual(t, got, want)
+}
+
 // batch is BatchGetItem's answer. left are the keys that it left out.
 func batch(left []table.Key, items ...string) answer {
 	unprocessed := "{}"
