@@ -71,6 +71,9 @@ type Event struct {
 	Name string
 }
 
+// EndsRun reports whether the event is the last event of a run.
+func (e Event) EndsRun() bool { return e.Seq&last >= ended }
+
 // envelope is approximately how many bytes an event takes in addition to its data.
 const envelope = 256
 

@@ -474,3 +474,21 @@ func TestSubscriptionsThatComeTogetherKeepTheOrder(t *testing.T) {
 		check.Must(t, s.CloseNow())
 	}
 }
+
+// TestTheEndOfARunWaitsForMoreSubscriptions of a client that has just sent a command: hooks start a
+// run, subscribe to the ends of runs first, and drop what comes after an end.
+func TestTheEndOfARunWaitsForMoreSubscriptions(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	watcher, s := f.talk(t, thread), f.talk(t, thread)
+	watcher.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
+	s.does(t, "run.start", script(say("m1", "Hello"), add("model", "m1", "Hello")))
+	watcher.runs(t, 1)
+	asked := time.Now()
+	s.does(t, "subscription.subscribe", object{"channels": []string{"lifecycle"}})
+	wantLines(t, "the lifecycle", lifecycles(s.runs(t, 1)), "running", "completed")
+	if waited := time.Since(asked); waited < 100*time.Millisecond {
+		t.Errorf("the run's end came %v after the subscription, want it after 100 ms", waited)
+	}
+}

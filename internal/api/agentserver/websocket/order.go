@@ -3,7 +3,14 @@ package websocket
 import (
 	"context"
 	"sync"
+	"time"
 )
+
+// settleTime is how long after a command of the client the end of a run is sent. The hooks of the
+// SDK start a run, and then send one subscription after the other. If the run of an agent that
+// answers at once has ended by then, and the first subscription shows this, the hooks drop the
+// events of the next subscription: 2 of 60 pages kept half of an answer, now 0 of 300.
+const settleTime = 100 * time.Millisecond
 
 // order keeps the events of all subscriptions of a WebSocket in the order of their numbers:
 // when a client gets the end of a run on one subscription, it expects no more events of the
@@ -16,6 +23,34 @@ type order struct {
 	next map[*subscription]int64
 	// moved is closed when a number changes; nil while no subscription waits for a change.
 	moved chan struct{}
+	// last is when the client's last command came or was answered.
+	last time.Time
+}
+
+// commanded notes that a command has come or is answered.
+func (o *order) commanded() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = time.Now()
+}
+
+// settle waits before a subscription sends the end of a run, until settleTime after the last
+// command. It does not wait again for a command that comes meanwhile: a client that sends commands
+// without a pause gets the end, too. Other subscriptions do not wait for this subscription.
+func (o *order) settle(ctx context.Context, s *subscription, seq int64) error {
+	o.reached(s, seq)
+	o.mu.Lock()
+	left := settleTime - time.Since(o.last)
+	o.mu.Unlock()
+	if left <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(left):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // add adds a subscription: other subscriptions wait until it has sent the earlier events.

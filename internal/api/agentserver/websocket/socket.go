@@ -143,6 +143,7 @@ func (c *conversation) next() error {
 	if err != nil {
 		return fmt.Errorf("read a message: %w", err)
 	}
+	c.order.commanded()
 	var command socketCommand
 	if json.Unmarshal(head, &command) != nil {
 		command = socketCommand{} // the decoder leaves 0 in place of an id that it cannot read
@@ -177,6 +178,7 @@ func (c *conversation) execute(command socketCommand, head []byte, message io.Re
 	if err := drain(message); err != nil {
 		return err
 	}
+	c.order.commanded()
 	if answer.Status == http.StatusOK {
 		return c.socket.Send(answer.Body.Bytes())
 	}
@@ -318,6 +320,11 @@ func (s *subscription) taking(ctx context.Context) func(events []protocol.Event,
 	return func(events []protocol.Event, next int64) error {
 		var text []byte
 		for _, event := range events {
+			if event.EndsRun() {
+				if err := s.of.order.settle(ctx, s, event.Seq); err != nil {
+					return err
+				}
+			}
 			if err := s.of.order.turn(ctx, s, event.Seq); err != nil {
 				return err
 			}
