@@ -81,6 +81,9 @@ func (s *Server) assemble() (err error) {
 		return err
 	}
 	s.openStores()
+	if err := s.warnOfRefusal(); err != nil {
+		return err
+	}
 	s.openJobs()
 	return s.routes()
 }

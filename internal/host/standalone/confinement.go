@@ -79,6 +79,15 @@ func (s *Server) refuseCode(ctx context.Context) (string, error) {
 	return refusal(len(workspaces)), nil
 }
 
+// warnOfRefusal logs that no code of a tenant may run: agents that ran before are not started.
+func (s *Server) warnOfRefusal() error {
+	why, err := s.refuseCode(context.Background())
+	if err == nil && why != "" {
+		s.config.Log.Warn("no agents and builds run as processes: " + why)
+	}
+	return err
+}
+
 // refusal is the message for agents and builds on a machine that cannot confine them.
 func refusal(workspaces int) string {
 	if workspaces < 2 {

@@ -32,7 +32,15 @@ func TestAttackTenantsThatAreNotKeptApart(t *testing.T) {
 	}
 	stop()
 
-	config.TrustAgents = true
+	var said bytes.Buffer
+	config.Log = slog.New(slog.NewTextHandler(&said, nil))
+	_, stop = serveWith(t, config)
+	stop()
+	if got := strings.Count(said.String(), "no agents and builds run as processes"); got != 1 {
+		t.Errorf("the log of the next server says it %d times, want 1:\n%s", got, &said)
+	}
+
+	config.TrustAgents, config.Log = true, slog.New(slog.DiscardHandler)
 	credentials, stop = serveWith(t, config)
 	defer stop()
 	stranger.base, request["name"] = credentials.BaseURL, "another"
