@@ -77,7 +77,7 @@ func (l *logReader) print(ctx context.Context, follow bool) error {
 		return err
 	}
 	if !l.json {
-		return nil
+		return l.sayNothing()
 	}
 	var revision struct {
 		ID     string `json:"id"`
@@ -87,6 +87,16 @@ func (l *logReader) print(ctx context.Context, follow bool) error {
 		return err
 	}
 	return l.event("result", time.Now(), map[string]any{"revision_id": revision.ID, "status": revision.Status})
+}
+
+// sayNothing says on stderr that no line was printed, so that a user does not take an agent without
+// output for a command that failed.
+func (l *logReader) sayNothing() error {
+	if l.last != "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(l.stderr, "there are no such lines")
+	return err
 }
 
 // read prints the existing lines, page by page.

@@ -26,7 +26,7 @@ Agents may leave files in their builds that nobody can read, for example because
 long for the system, and files of any size that consist of holes. The command names them on standard
 error, and the rest is in FILE.
 
-FILE "-" is standard output.`
+FILE "-" is standard output. An earlier FILE is replaced when the new backup is complete.`
 
 func newBackup() *cobra.Command {
 	var data string

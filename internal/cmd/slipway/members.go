@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-const membersAddLong = `Prints the member's id on stdout. USER is an email address, or with --issuer the subject of that
+const membersAddLong = `The command prints the member's id on stdout. USER is an email address, or with --issuer the subject of that
 issuer's tokens. The server takes bearer tokens of people from the issuers that slipway serve
 --member-issuer names, on AWS the parameter MemberIssuers. Members sign in to the console, and with
 slipway login, at the issuer of slipway serve --sign-in.
@@ -36,13 +36,20 @@ func newMembersAdd() *cobra.Command {
 }
 
 // roleFlag adds the flag --role to a command, and returns the role that the flag names, which is
-// read before the other work of PreRunE. purpose is the beginning of the flag's help.
+// read before the other work of PreRunE. The flag is required if there is no standard role; a
+// command without its required flags names all of them. purpose begins the help of the flag.
 func roleFlag(cmd *cobra.Command, standard workspace.Role, purpose string) (role *workspace.Role) {
 	role = new(workspace.Role)
 	text := cmd.Flags().String("role", string(standard), purpose+": admin, editor or viewer")
 	cli.OfferValues(cmd, "role", string(workspace.Admin), string(workspace.Editor), string(workspace.Viewer))
+	if standard == "" {
+		require(cmd, "role")
+	}
 	next := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := cmd.ValidateRequiredFlags(); err != nil {
+			return exit.Usage(err)
+		}
 		if *role, err = workspace.ParseRole(*text); err != nil {
 			return exit.Usage(fmt.Errorf("--role: %w", err))
 		}
@@ -52,6 +59,15 @@ func roleFlag(cmd *cobra.Command, standard workspace.Role, purpose string) (role
 		return next(cmd, args)
 	}
 	return role
+}
+
+// require marks flags of a command as required.
+func require(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if err := cmd.MarkFlagRequired(flag); err != nil {
+			panic(err) // the command has no such flag
+		}
+	}
 }
 
 // shownMember is a member in JSON.

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-const trustAddLong = `Prints the rule's id on stdout. The rule admits a job if the job's token comes from the issuer and has
+const trustAddLong = `The command prints the rule's id on stdout. The rule admits a job if the job's token comes from the issuer and has
 all of the claims. At least one claim must name the repository by its id. The server takes tokens from
 the issuers that slipway serve --issuer names, on AWS the parameter Issuers.
 
@@ -44,6 +44,7 @@ func newTrustAdd() *cobra.Command {
 	flags.StringVar(&rule.Issuer, "issuer", "", "issuer (iss) of the tokens")
 	flags.StringArrayVar(&claims, "claim", nil, "claim that a token must have, as repository_id=74; may be repeated")
 	flags.StringVar(&rule.Name, "name", "", "description of the rule's purpose")
+	require(cmd, "issuer", "claim")
 	return inWorkspace(cmd, func(ctx context.Context, r *records, w workspace.Workspace, _ []string) error {
 		rule.Role = *role
 		created, err := r.rules.Create(ctx, w.ID, rule)

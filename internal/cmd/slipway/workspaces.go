@@ -11,7 +11,10 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-const workspacesCreateLong = `Prints the workspace's id on stdout, which clients send as X-Tenant-Id.
+const workspacesCreateLong = `The command prints the workspace's id on stdout, which clients send as X-Tenant-Id.
+
+With a second workspace, a server that cannot keep tenants apart runs no agents and builds as processes
+any more; slipway doctor says whether the server of this machine can.
 
 A server makes its first workspace and the first key by itself and writes them to credentials.json. A new
 AWS stack has no workspace and no key:
