@@ -188,7 +188,7 @@ func root(e protocol.Event) string {
 func (r *reader) next(runs int) []protocol.Event {
 	r.Helper()
 	var all []protocol.Event
-	patience := time.After(20 * time.Second)
+	patience := time.After(time.Minute)
 	for runs > 0 {
 		select {
 		case e := <-r.events:

@@ -53,7 +53,7 @@ func TestASearchRefreshesItemsInParallel(t *testing.T) {
 	passing.Pass(6 * time.Minute)
 	several := &gathering{Table: tb, come: make(chan struct{})}
 	several.missing.Store(8)
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	wanted := store.Wanted{Below: []string{"n"}, Window: record.Window{Limit: found}, Refresh: true}
 	_, _, err := store.NewStore(several, now, quota.Limits{}, slog.Default()).Search(ctx, owner, wanted)

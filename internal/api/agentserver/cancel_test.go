@@ -75,7 +75,7 @@ func receiveOr(t *testing.T, from <-chan string, what string) string {
 	select {
 	case got := <-from:
 		return got
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s did not happen", what)
 		return ""
 	}

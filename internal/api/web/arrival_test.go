@@ -98,7 +98,7 @@ func TestAttackBodiesThatNeverArriveByHTTP2(t *testing.T) {
 	t.Parallel()
 	server := slowServer(t, 100*time.Millisecond, 50*time.Millisecond, (*httptest.Server).StartTLS)
 	client := server.Client()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for path, want := range slowPaths {
@@ -201,7 +201,7 @@ func TestAttackAnAnswerThatNobodyTakes(t *testing.T) {
 		if err == nil {
 			t.Error("all of it was written")
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the handler still waits for the client")
 	}
 }
@@ -210,7 +210,7 @@ func TestAttackAnAnswerThatNobodyTakes(t *testing.T) {
 // only while the server writes.
 func TestTheTimeOfWritesOverHTTP2(t *testing.T) {
 	t.Parallel()
-	const taking = 50 * time.Millisecond
+	const taking = time.Second // a busy machine may do nothing for a while
 	mux, _ := newMux()
 	mux.SetTaking(taking)
 	ended := make(chan error, 1)
@@ -219,8 +219,8 @@ func TestTheTimeOfWritesOverHTTP2(t *testing.T) {
 		ended <- err
 	}))
 	mux.Handle("/slow", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for range 3 {
-			<-time.After(3 * taking)
+		for range 2 {
+			<-time.After(taking * 3 / 2)
 			fmt.Fprint(w, "x")
 			if err := http.NewResponseController(w).Flush(); err != nil {
 				t.Error(err)
@@ -239,7 +239,7 @@ func TestTheTimeOfWritesOverHTTP2(t *testing.T) {
 		return answer
 	}
 	slow := ask("/slow")
-	if text, err := io.ReadAll(slow.Body); err != nil || string(text) != "xxx" || slow.ProtoMajor != 2 {
+	if text, err := io.ReadAll(slow.Body); err != nil || string(text) != "xx" || slow.ProtoMajor != 2 {
 		t.Errorf("got %q over %s (%v)", text, slow.Proto, err)
 	}
 	ask("/large")

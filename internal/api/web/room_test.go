@@ -84,7 +84,7 @@ func TestAttackManyLargeBodies(t *testing.T) {
 	}
 	select {
 	case <-entered:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no large request is worked on")
 	}
 	for tenant, text := range map[string]string{"hostile but small": `{"input":{}}`, "other": body} {
@@ -133,7 +133,7 @@ func TestAttackMillionsOfValuesHoldNoMemory(t *testing.T) {
 	connection, answers := begin(t, url, "/things", len(begun)+len(values)+len(rest), "X-Tenant: a")
 	held := func(want bool) {
 		t.Helper()
-		late := time.After(30 * time.Second)
+		late := time.After(time.Minute)
 		again := time.NewTicker(time.Millisecond)
 		defer again.Stop()
 		for (room.Held() > 0) != want {

@@ -85,7 +85,7 @@ func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 // patience bounds the waits of a test.
 func patience(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

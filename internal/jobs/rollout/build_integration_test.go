@@ -86,7 +86,7 @@ func TestABuildThatWaitsIsGivenCredentialsAnew(t *testing.T) {
 	request := fromGit("weather")
 	request.SourceConfig.IntegrationID = new(integrationID)
 	d := s.create(t, request)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	m.builder.mu.Lock()
 	renewed := func() bool {

@@ -121,7 +121,7 @@ func TestAttackALargeEventThatStops(t *testing.T) {
 	check.Must(t, ahead.take(t.Context(), largeStep))
 	select {
 	case <-slow:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("a large event may take for ever")
 	}
 }

@@ -317,7 +317,7 @@ func TestAFollowerReadsOnAfterADeletionThatWasUndone(t *testing.T) {
 	told(event.DeploymentDeleted)
 	follow := func(after string) (last []event.Positioned) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := event.Follow(ctx, f.Deployment(workspace, d), after, func(found []event.Positioned) error {
 			last = append(last, found...)

@@ -27,7 +27,7 @@ import (
 // wantState checks the state that Await returns.
 func wantState(t *testing.T, b *codebuild.Builder, revision string, want build.State) build.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got, err := b.Await(ctx, revision)
 	if err != nil || got.State != want {

@@ -140,7 +140,7 @@ func (c Call) WantDeath() {
 }
 
 // patience bounds the waits of a test.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // fixture is a target under test.
 type fixture struct {

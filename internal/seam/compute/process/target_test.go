@@ -58,7 +58,7 @@ func ask(t *testing.T, endpoint compute.Endpoint, words string) string {
 // patience bounds the waits of a test.
 func patience(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
