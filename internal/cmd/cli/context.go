@@ -26,7 +26,9 @@ configuration that no other user can read.`
 
 const contextAddLong = `Keep a server under a name, and make it the current context. The API key comes from $SLIPWAY_API_KEY,
 from a prompt at a terminal, or from the first line of stdin, so that no list of processes shows it.
-The command checks once that the server accepts the key.`
+The command checks once that the server accepts the key.
+
+  slipway context add production --url https://slipway.example.com`
 
 func newContext() *cobra.Command {
 	cmd := exit.Group("context", "Keep several servers under names", newContextAdd(), newContextList(), newContextUse(), newContextRemove())

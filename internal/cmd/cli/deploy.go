@@ -24,7 +24,10 @@ command changes it. Progress is printed on stderr, and only the address of the a
 With --repo, the server clones a repository instead of the upload, and there is no DIR.
 
 Secrets that you do not name keep their values. The value of a secret comes from the environment,
-unless it stands behind the name.`
+unless it stands behind the name.
+
+  slipway deploy ./support --env-file .env
+  slipway deploy --repo https://github.com/me/support --ref main --secret OPENAI_API_KEY`
 
 // deployOptions holds the values of the flags of deploy.
 type deployOptions struct {

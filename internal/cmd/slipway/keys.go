@@ -22,6 +22,8 @@ import (
 const keysCreateLong = `The command prints the key on stdout, once: the key is not stored and cannot be read again.
 A key of the role admin may do everything in its workspace. A key of the role editor may not delete
 anything or change access. A key of the role viewer may only read, and sees no values of secrets.
+
+  slipway keys create --role editor --name ci --expires 90d
 `
 
 func newKeysCreate() *cobra.Command {
