@@ -475,7 +475,7 @@ func TestSubscriptionsThatComeTogetherKeepTheOrder(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARunWaitsForMoreSubscriptions of a client that has just sent a command: hooks start a
+// TestTheEndOfARunWaitsForMoreSubscriptions of a client that has just subscribed: hooks start a
 // run, subscribe to the ends of runs first, and drop what comes after an end.
 func TestTheEndOfARunWaitsForMoreSubscriptions(t *testing.T) {
 	t.Parallel()

@@ -6,55 +6,34 @@ import (
 	"time"
 )
 
-// settleTime is how long after a command of the client the end of a run is sent. The hooks of the
-// SDK start a run, and then send one subscription after the other. If the run of an agent that
-// answers at once has ended by then, and the first subscription shows this, the hooks drop the
-// events of the next subscription: 2 of 60 pages kept half of an answer, now 0 of 300.
+// settleTime is how long after the last subscription the end of a run is sent. The hooks of the SDK
+// start a run, and then send one subscription after the other. If the run of an agent that answers
+// at once has ended by then, and the first subscription shows this, the hooks drop the events of
+// the next subscription: 2 of 60 pages kept half of an answer, now 0 of 300.
 const settleTime = 100 * time.Millisecond
 
 // order keeps the events of all subscriptions of a WebSocket in the order of their numbers:
 // when a client gets the end of a run on one subscription, it expects no more events of the
 // run on any subscription. An event is sent when no subscription may have an earlier event.
-// The subscription with the earliest event never waits, so no subscription waits for ever. The
-// zero order has no subscriptions.
+// The subscription with the earliest event waits for no other, so no subscription waits for ever.
+// The zero order has no subscriptions.
 type order struct {
 	mu sync.Mutex
 	// next has a number for each subscription: none of its later events has a lower number.
 	next map[*subscription]int64
 	// moved is closed when a number changes; nil while no subscription waits for a change.
 	moved chan struct{}
-	// last is when the client's last command came or was answered.
-	last time.Time
-}
-
-// commanded notes that a command has come or is answered.
-func (o *order) commanded() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.last = time.Now()
-}
-
-// settle waits before a subscription sends the end of a run, until settleTime after the last
-// command. It does not wait again for a command that comes meanwhile: a client that sends commands
-// without a pause gets the end, too. Other subscriptions do not wait for this subscription.
-func (o *order) settle(ctx context.Context, s *subscription, seq int64) error {
-	o.reached(s, seq)
-	o.mu.Lock()
-	left := settleTime - time.Since(o.last)
-	o.mu.Unlock()
-	if left <= 0 {
-		return nil
-	}
-	select {
-	case <-time.After(left):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	// joined is when the last subscription was added.
+	joined time.Time
 }
 
 // add adds a subscription: other subscriptions wait until it has sent the earlier events.
-func (o *order) add(s *subscription) { o.reached(s, 0) }
+func (o *order) add(s *subscription) {
+	o.mu.Lock()
+	o.joined = time.Now()
+	o.mu.Unlock()
+	o.reached(s, 0)
+}
 
 // remove removes a subscription.
 func (o *order) remove(s *subscription) {
@@ -79,6 +58,26 @@ func (o *order) wake() {
 	if o.moved != nil {
 		close(o.moved)
 		o.moved = nil
+	}
+}
+
+// settle waits before a subscription sends the end of a run, until settleTime after the last
+// subscription. It does not wait again for a subscription that comes meanwhile: a client that
+// subscribes without a pause gets the end, too. Other subscriptions do not wait for this
+// subscription.
+func (o *order) settle(ctx context.Context, s *subscription, seq int64) error {
+	o.reached(s, seq)
+	o.mu.Lock()
+	left := settleTime - time.Since(o.joined)
+	o.mu.Unlock()
+	if left <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(left):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

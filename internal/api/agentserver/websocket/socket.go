@@ -143,7 +143,6 @@ func (c *conversation) next() error {
 	if err != nil {
 		return fmt.Errorf("read a message: %w", err)
 	}
-	c.order.commanded()
 	var command socketCommand
 	if json.Unmarshal(head, &command) != nil {
 		command = socketCommand{} // the decoder leaves 0 in place of an id that it cannot read
@@ -178,7 +177,6 @@ func (c *conversation) execute(command socketCommand, head []byte, message io.Re
 	if err := drain(message); err != nil {
 		return err
 	}
-	c.order.commanded()
 	if answer.Status == http.StatusOK {
 		return c.socket.Send(answer.Body.Bytes())
 	}
