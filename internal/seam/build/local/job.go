@@ -66,7 +66,8 @@ func (j *job) run() {
 	case errors.As(err, &failed):
 		failed = j.explain(failed)
 		result = build.Result{State: build.Failed, CommitSHA: result.CommitSHA, Reason: failed.Reason, Message: failed.Message}
-		err = j.note(revisionlog.Error, "%s", failed.Message)
+		// There may be room for the result if there is no room for its log.
+		err = unlessFull(j.note(revisionlog.Error, "%s", failed.Message))
 	case err == nil:
 		err = j.note(revisionlog.Info, "built in %s", time.Since(began).Round(time.Millisecond))
 	}
@@ -79,15 +80,23 @@ func (j *job) run() {
 	if err == nil {
 		err = j.builder.record(j.spec.Revision, resultNote, result)
 	}
-	// A full disk does not keep a failure, which a person has to hear of all the same.
-	if failed != nil && fault.Is(disk.Named(err), fault.NoRoom) {
-		err = nil
+	if failed != nil {
+		err = unlessFull(err)
 	}
 	if err != nil {
 		j.err = fmt.Errorf("build revision %s: %w", j.spec.Revision, err)
 		return
 	}
 	j.result = result
+}
+
+// unlessFull returns an error, nil if it says that the disk is full: a full disk does not keep a
+// failure, which a person has to hear of all the same.
+func unlessFull(err error) error {
+	if fault.Is(disk.Named(err), fault.NoRoom) {
+		return nil
+	}
+	return err
 }
 
 // tries is how often a build is tried whose error is not the repository's fault, because such an
