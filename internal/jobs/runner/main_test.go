@@ -136,8 +136,15 @@ type engine struct {
 	*local.Engine
 	// ended gets the names of executions that are over.
 	ended chan string
-	// tasks are the calls of the runner, for which a closed engine does not wait.
-	tasks sync.WaitGroup
+	// tasks is held for reading during each call of the runner, for which a closed engine does not
+	// wait. A sync.WaitGroup would not do: a call may begin during awaitTasks.
+	tasks sync.RWMutex
+}
+
+// awaitTasks waits for the calls of the runner that have begun.
+func (e *engine) awaitTasks() {
+	e.tasks.Lock()
+	defer e.tasks.Unlock()
 }
 
 func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Config)) *fixture {
@@ -186,8 +193,8 @@ func (f *fixture) startEngine() {
 		Definitions:   fstest.MapFS{"run.asl.json": {Data: machine}},
 		Substitutions: map[string]string{"RunnerFunctionArn": "runner"},
 		Functions: map[string]workflow.TaskFunc{"runner": func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-			e.tasks.Add(1)
-			defer e.tasks.Done()
+			e.tasks.RLock()
+			defer e.tasks.RUnlock()
 			if f.slice != nil {
 				// The remaining time, which is for the handover, is longer than any test.
 				limited, cancel := context.WithTimeout(ctx, f.slice()+f.config.Margin)
@@ -223,7 +230,7 @@ func (f *fixture) cutOff(e *engine) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	e.Close(ended)
-	e.tasks.Wait()
+	e.awaitTasks()
 }
 
 // Start, Stop and Describe make the fixture a workflow.Engine that calls the present engine.

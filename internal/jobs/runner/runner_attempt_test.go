@@ -379,7 +379,7 @@ func TestTheEndOfARunOutlivesItsProcess(t *testing.T) {
 			f.table.before.Store(&end)
 			r := f.create(f.newThread(), "hi", run.Enqueue)
 			<-ended
-			f.engine.tasks.Wait()
+			f.engine.awaitTasks()
 			got, err := f.runs.Get(t.Context(), r.Ref)
 			f.must(err)
 			if got.Status != c.want {
