@@ -142,7 +142,7 @@ const stories = {
       assert.ok(page.texts[1].endsWith(first[3].content), page.texts[1]);
       const grown = page.drawn.filter((text) => text && page.texts[1].startsWith(text));
       assert.deepEqual(grown, grown.toSorted((a, b) => a.length - b.length), "the words come in order");
-      assert.ok(new Set(grown).size > 3, `the answer grew in ${new Set(grown).size} pieces`);
+      assert.ok(new Set(grown).size > 2, `the answer grew in ${new Set(grown).size} pieces`);
       assert.ok(page.element.textContent.includes(first[3].content), "the document shows it");
       page.config = fast;
       page.say(question("nyc"));

@@ -3,9 +3,12 @@
 const assert = require("node:assert/strict");
 const { createRequire } = require("node:module");
 const path = require("node:path");
-const { apiKey, apiUrl, client, tell } = require("./story.cjs");
+const { Client } = require("@langchain/langgraph-sdk");
+const { apiKey, apiUrl, tell } = require("./story.cjs");
 const threads = createRequire(path.join(process.env.NODE_PATH, "..", "..", "js-threads", "package.json"))("@langchain/langgraph-sdk");
 
+// It tries for a minute: a busy machine may take longer to start the server than the default tries.
+const client = new Client({ apiUrl, apiKey, callerOptions: { maxRetries: 6 } });
 const config = { configurable: { token_delay_ms: 40, node_delay_ms: 20 } };
 const input = { messages: [{ role: "user", content: "what's the weather in sf?" }] };
 
