@@ -63,10 +63,11 @@ func (e *Engine) noteAlive(ctx context.Context) (died bool, err error) {
 	if noted {
 		return known, nil
 	}
-	item := table.Item{Key: keys.ServerAlive(), Attrs: table.Attrs{attrKind: "server", attrSchema: int64(1)}}
+	item := table.Item{Key: keys.ServerAlive(), Attrs: table.Attrs{attrKind: "server", attrSchema: int64(1), attrEngine: e.id}}
 	err = e.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		died, err = true, nil
+	if present, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		// Another goroutine of this engine may have just stored the engine's own note.
+		died, err = present.Item.Text(attrEngine) != e.id, nil
 	}
 	if err == nil {
 		e.mu.Lock()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +167,51 @@ func TestWorkOfOneNameIsNoSuspectOfItself(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Errorf("got %v", err)
 			}
+		}
+	})
+}
+
+// delayedTable takes a second for each transaction.
+type delayedTable struct{ table.Table }
+
+func (tb delayedTable) Transact(ctx context.Context, writes ...table.Write) error {
+	<-time.After(time.Second)
+	return tb.Table.Transact(ctx, writes...)
+}
+
+// TestWorkThatBeginsTogetherTellsOfNoDeath starts a server three times, as if it had several
+// releases to restore: their trials begin at the same time. Each server ends normally. So the
+// execution is no suspect, and the third server calls its Task, too.
+func TestWorkThatBeginsTogetherTellsOfNoDeath(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, tb *outsideTable) {
+		called := make(chan struct{}, 3)
+		function := func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			called <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		for server := range cap(called) {
+			engine, err := newDeadlyEngine(delayedTable{tb}, true, function, nil)
+			check.Must(t, err)
+			var trials sync.WaitGroup
+			for release := range 8 {
+				trials.Go(func() {
+					if err := engine.Try(t.Context(), fmt.Sprint(release), func() error { return nil }); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			trials.Wait()
+			if server == 0 {
+				start(t, engine, "e1", `{}`)
+			}
+			check.Must(t, engine.Resume(t.Context()))
+			<-time.After(time.Minute)
+			cutOff(engine)
+		}
+		if len(called) != cap(called) {
+			t.Errorf("%d servers called the Task, want %d", len(called), cap(called))
 		}
 	})
 }
