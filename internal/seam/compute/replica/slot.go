@@ -164,13 +164,10 @@ func (s *slot) live(begun *life, url string) {
 	r.set(compute.Status{State: compute.Healthy})
 }
 
-// conclude tells the callers of a replica why it has ended. It lets no more callers in, so that
+// conclude tells the callers of a replica why it has ended. It publishes the end first, so that
 // they cannot get the same replica again.
 func (s *slot) conclude(begun *life, failure *compute.Status) *compute.Status {
-	r := s.release
-	r.mu.Lock()
-	s.url = ""
-	r.mu.Unlock()
+	s.publish(s.afterEnd(failure))
 	begun.why = sentence(failure.Message)
 	close(begun.over)
 	return failure
@@ -211,6 +208,14 @@ func (s *slot) follow(begun *life, running Replica) *compute.Status {
 	}
 }
 
+// afterEnd is the release's status after the slot's replica has ended, or could not be started.
+func (s *slot) afterEnd(failure *compute.Status) compute.Status {
+	if s.ctx.Err() != nil {
+		return s.whenStopped()
+	}
+	return compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."}
+}
+
 // whenStopped is the release's status when the replica must stop. A stop of one replica does
 // not end the release.
 func (s *slot) whenStopped() compute.Status {
@@ -224,7 +229,7 @@ func (s *slot) whenStopped() compute.Status {
 // healthy. It returns no replica if the replica must stop.
 func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, time.Duration) {
 	for s.ctx.Err() == nil {
-		s.publish(compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."})
+		s.publish(s.afterEnd(failure))
 		if !clock.Sleep(s.ctx, pause) {
 			break
 		}

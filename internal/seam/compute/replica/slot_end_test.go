@@ -2,8 +2,10 @@ package replica_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +49,7 @@ type lingerer struct {
 func (l *lingerer) End(context.Context) { <-l.removal.Done() }
 
 // TestCallersLearnTheReasonBeforeTheRemoval lets a replica end whose removal takes long, as that of
-// a container can.
+// a container can. New callers do not take the release for an agent that slept.
 func TestCallersLearnTheReasonBeforeTheRemoval(t *testing.T) {
 	t.Parallel()
 	removal, remove := context.WithCancel(context.Background())
@@ -67,5 +69,15 @@ func TestCallersLearnTheReasonBeforeTheRemoval(t *testing.T) {
 	defer cancel()
 	if why := endpoint.Witness.WhyEnded(patience); why != "it ended" {
 		t.Errorf("while its replica is removed, a caller learns %q", why)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if serves, err := target.Serves(impatient, ref); err != nil || serves {
+		t.Errorf("while its replica is removed, the release serves: %v, %v", serves, err)
+	}
+	_, _, err = target.Acquire(impatient, ref)
+	unavailable, ok := errors.AsType[*compute.UnavailableError](err)
+	if !ok || unavailable.Status.Reason != "" || !strings.HasPrefix(unavailable.Status.Message, "it ended") {
+		t.Errorf("while its replica is removed, a new caller gets %v", err)
 	}
 }
