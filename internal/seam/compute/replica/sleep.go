@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -141,7 +140,7 @@ func (t *Target) beginAsleep(r *release) bool {
 // of them with its mu held.
 func (t *Target) awake(visit func(*release)) (count int) {
 	t.mu.Lock()
-	all := slices.SortedFunc(maps.Values(t.releases), func(a, b *release) int { return cmp.Compare(a.revision, b.revision) })
+	all := slices.Collect(maps.Values(t.releases))
 	t.mu.Unlock()
 	for _, r := range all {
 		r.mu.Lock()
