@@ -3,11 +3,11 @@ package webhook
 import (
 	"cmp"
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -83,16 +83,16 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Webhook, error
 	return s.change(ctx, ref, patch.Expect, func(w *Webhook) (string, error) {
 		var changed []string
 		if patch.URL != nil && *patch.URL != w.URL {
-			w.URL, changed = *patch.URL, append(changed, "url")
+			w.URL, w.Failing, changed = *patch.URL, time.Time{}, append(changed, "url")
 		}
 		if patch.Description != nil && *patch.Description != w.Description {
 			w.Description, changed = *patch.Description, append(changed, "description")
 		}
-		if patch.Types != nil && !reflect.DeepEqual(types(*patch.Types), w.Types) {
+		if patch.Types != nil && !slices.Equal(types(*patch.Types), w.Types) {
 			w.Types, changed = types(*patch.Types), append(changed, "event_types")
 		}
 		if patch.Enabled != nil && *patch.Enabled != w.Enabled {
-			w.Enabled, w.Reason, changed = *patch.Enabled, "", append(changed, "enabled")
+			w.Enabled, w.Reason, w.Failing, changed = *patch.Enabled, "", time.Time{}, append(changed, "enabled")
 		}
 		return strings.Join(changed, ", "), nil
 	})
@@ -127,11 +127,7 @@ func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, app
 			return w, o, err
 		}
 		now := s.Now()
-		set := table.Attrs{attrEnabled: w.Enabled, attrReason: w.Reason}
-		if strings.Contains(what, "enabled") || strings.Contains(what, "url") {
-			set[attrFailing], w.Failing = "", time.Time{}
-		}
-		change := w.change(now, set)
+		change := w.change(now, table.Attrs{attrEnabled: w.Enabled, attrReason: w.Reason, attrFailing: clock.FormatOptional(w.Failing)})
 		change.Body = record.Encode(w.Spec)
 		o.Add(change, audit.New(ctx, audit.UpdateWebhook, w.Webhook, what).Write(w.Workspace, now))
 		w.Updated = now
