@@ -248,7 +248,6 @@ func (t *Target) Close(ctx context.Context) {
 	defer context.AfterFunc(ctx, t.killAgents)()
 	t.supervised.Wait()
 	t.killAgents()
-	t.probes.CloseIdleConnections()
 }
 
 // raise raises the alarm about an agent that ended, or cannot be started. Supervision does not
