@@ -44,9 +44,9 @@ type Config struct {
 	Busy func(ctx context.Context, release compute.Ref, worked time.Duration)
 	// Now is the clock of Busy; default clock.System.
 	Now clock.Clock
-	// Jobs is how many runs of a deployment this runner itself works on at a time, the other
-	// runs wait; default 1024. Timeout is how long a run may take in all its attempts together
-	// unless the release says otherwise; default an hour.
+	// Jobs is how many runs of a deployment this runner itself works on at a time, while the
+	// other runs wait; default 1024. Timeout is how long a run may take in all its attempts
+	// together unless the release says otherwise; default an hour.
 	Jobs    int
 	Timeout time.Duration
 	// Budget is the budget for the memory of agents' events until they are stored; default a

@@ -109,8 +109,9 @@ func isUntaken(err error) bool {
 }
 
 // explained returns the error of an invocation that broke off, with the reason why the agent
-// has ended if its target knows the reason. Such a target starts its agents itself, and Acquire
-// waits for them: the machine does not wait, too.
+// has ended if its target knows the reason. Such a target starts its agents itself, and Acquire has
+// waited for the agent. So the returned error is never a graph.AbsentError, for which the machine
+// would wait again.
 func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
 	unavailable, ok := errors.AsType[*graph.UnavailableError](err)
 	if !ok || endpoint.Witness == nil {

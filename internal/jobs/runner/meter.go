@@ -21,8 +21,8 @@ type meter struct {
 	minute time.Time
 }
 
-// work is the work of the runs of a release that was not reported yet: unreported until a time, and
-// since then as many seconds in a second as there are runs.
+// work is the time that the runs of a release have been with its agent and that was not reported
+// yet: unreported is this time up to until, and since then each of the runs adds its own time.
 type work struct {
 	runs       int
 	until      time.Time

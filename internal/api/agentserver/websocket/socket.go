@@ -200,7 +200,9 @@ func (c *conversation) refuse(id *int64, answer *loopback.Answer, ends bool) err
 		return err
 	}
 	if ends {
-		return fmt.Errorf("%w: %w", context.Canceled, refused) // no other party has to be told
+		// The error becomes the cause with which the other subscriptions end. context.Canceled in
+		// it says that their client has gone: their handlers log nothing.
+		return fmt.Errorf("%w: %w", context.Canceled, refused)
 	}
 	return nil
 }

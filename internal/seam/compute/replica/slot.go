@@ -113,7 +113,7 @@ func (s *slot) launch(ctx context.Context) (running Replica, failure *compute.St
 	case errors.Is(err, workflow.ErrServerDied):
 		return nil, Failed(compute.ReasonInternal, "The server crashed twice while it started this release, which is not started again. Deploy another revision.")
 	case ctx.Err() != nil:
-		return nil, Failed(compute.ReasonInternal, "The server did not start the agent in time: it tries starts that may have ended it one after the other. Deploy the revision again.")
+		return nil, Failed(compute.ReasonInternal, "The server did not start the agent in time: it makes the starts during which it may have crashed one after the other. Deploy the revision again.")
 	default:
 		if err != nil {
 			t.log.Warn("an agent is started without a trial: if the server ends, the start is not suspected", "revision", s.release.revision, "error", err)

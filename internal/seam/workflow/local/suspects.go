@@ -174,7 +174,7 @@ func (e *Engine) try(suspects []suspect) {
 // tryInTurn continues each suspect when the previous one has left its state. When the engine
 // closes, the stored records of the rest stay as they are.
 func (e *Engine) tryInTurn(suspects []suspect) {
-	e.log.Warn("servers crashed while they worked on these executions, which are gone on with one after the other", "executions", len(suspects))
+	e.log.Warn("servers crashed while they worked on these executions: they are continued one after the other", "executions", len(suspects))
 	for _, s := range suspects {
 		if e.closing.Err() != nil {
 			e.free(s.claim)
