@@ -213,6 +213,9 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 		if _, ended := errors.AsType[*graph.UnavailableError](err); ended && onTrial(ctx, a.Deployments, release, thread) {
 			return errCanary
 		}
+		if refused, ok := errors.AsType[*graph.RefusedError](err); ok {
+			return fault.New(fault.Invalid, "The agent refused the change: %s", refused.Body)
+		}
 		return unavailableFault(err)
 	}
 	stream, err := a.Graph.Invoke(ctx, endpoint, invocation)
@@ -292,14 +295,11 @@ func isTargetUnavailable(err error) bool {
 	return ok
 }
 
-// unavailableFault returns the fault of an agent that broke off, refused the request, or broke the
-// contract.
+// unavailableFault returns the fault of an agent that broke off, refused a request which changes
+// nothing, or broke the contract.
 func unavailableFault(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
-	}
-	if refused, ok := errors.AsType[*graph.RefusedError](err); ok {
-		return fault.New(fault.Invalid, "The agent refused the change: %s", refused.Body)
 	}
 	return fault.New(fault.Unavailable, "The agent could not answer: %s", beginning(err.Error(), maxCause))
 }
