@@ -101,23 +101,30 @@ func (s *slot) probe(ctx context.Context, running Replica) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case answer == nil || s.isCalled(late):
+		case answer == nil, s.isCalled():
 			heard = time.Now()
-		case late:
+		case late && s.closeIfIdle():
 			return answer
 		}
 	}
 }
 
-// isCalled reports whether the replica has callers. If it has none and is deaf, no more callers
-// come in.
-func (s *slot) isCalled(deaf bool) bool {
+// isCalled reports whether the replica has callers.
+func (s *slot) isCalled() bool {
+	s.release.mu.Lock()
+	defer s.release.mu.Unlock()
+	return s.callers > 0
+}
+
+// closeIfIdle lets no more callers in if the replica has none, and reports whether it has none.
+func (s *slot) closeIfIdle() bool {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.callers == 0 && deaf {
-		s.url = ""
-		r.set(compute.Status{State: compute.Progressing, Message: "It does not answer GET /ping any more and is being restarted."})
+	if s.callers > 0 {
+		return false
 	}
-	return s.callers > 0
+	s.url = ""
+	r.set(compute.Status{State: compute.Progressing, Message: "It does not answer GET /ping any more and is being restarted."})
+	return true
 }
