@@ -38,11 +38,11 @@ func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 				continue
 			}
 		case <-pace.C:
-		case <-heartbeat.C: // the write of waiting events is due soon, and renews the lease, too
+		case <-heartbeat.C:
 			heartbeat.Reset(r.SilentHeartbeat)
 			r.busy.beat(ctx)
 			if r.FlushInterval > 0 && a.attempt.HasUnflushed() {
-				continue
+				continue // pace has them written soon, and this renews the lease, too
 			}
 		case <-watcher.C():
 			if err := a.attempt.CheckOwned(ctx); err != nil {
