@@ -200,8 +200,8 @@ func (c *conversation) refuse(id *int64, answer *loopback.Answer, ends bool) err
 		return err
 	}
 	if ends {
-		// The error becomes the cause with which the other subscriptions end. context.Canceled in
-		// it says that their client has gone: their handlers log nothing.
+		// The error becomes the cause with which the other subscriptions end. Because it is a
+		// context.Canceled, too, their handlers do not log it.
 		return fmt.Errorf("%w: %w", context.Canceled, refused)
 	}
 	return nil
