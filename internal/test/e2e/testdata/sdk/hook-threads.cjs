@@ -51,7 +51,9 @@ class Page {
       this.texts.push(hook.messages.at(-1)?.text ?? "");
       this.#waiting = this.#waiting.filter(({ is, done }) => !is(hook) || done());
     };
-    const options = { client, transport, webSocketFactory, assistantId: "agent", threadId, onThreadId };
+    // A busy machine may take longer to start a killed server again than the hook tries by default.
+    const maxReconnectAttempts = 100;
+    const options = { client, transport, webSocketFactory, maxReconnectAttempts, assistantId: "agent", threadId, onThreadId };
     this.element = document.createElement("main");
     this.close = draw(this.element, { options, use, drawn, answer: () => { this.answer(); } });
   }

@@ -146,7 +146,7 @@ const stories = {
   async joined() {
     const threadId = await create();
     const page = await opened({ threadId });
-    const run = await client.runs.create(threadId, "agent", { input: ask("sf"), ...brisk, streamMode: ["values", "messages-tuple"], streamResumable: true });
+    const run = await client.runs.create(threadId, "agent", { input: ask("sf"), ...long, streamMode: ["values", "messages-tuple"], streamResumable: true });
     page.hook.joinStream(run.run_id);
     await page.writing();
     await page.shows(answered);
